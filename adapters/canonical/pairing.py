@@ -1,0 +1,60 @@
+"""Tool calls and their results: who belongs to whom, under which id.
+
+Call ids minted by one provider are not always legal at another. They are mapped at the
+upstream edge, deterministically, the same for call and result; the caller always sees its own
+(fault kinds K01, N17, N18).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from adapters.canonical.faults import Fault
+from adapters.canonical.parts import ToolCall, ToolResult
+from adapters.canonical.request import Request
+
+_ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
+
+
+def safe_call_id(call_id: str, limit: int = 64) -> str:
+    """``call_id`` unchanged where it is 1 to ``limit`` characters of ``[A-Za-z0-9_-]``, else
+    cleaned and cut with a hash suffix: equal ids stay equal, different ones different."""
+    if call_id and len(call_id) <= limit and _ILLEGAL.search(call_id) is None:
+        return call_id
+    digest = hashlib.sha256(call_id.encode()).hexdigest()[:12]
+    return f"{_ILLEGAL.sub('_', call_id)[: limit - 13]}_{digest}"
+
+
+def check_results(request: Request, param: str = "messages") -> None:
+    """Refuse a tool result without its call, and a call that the next turn leaves unanswered.
+
+    :param param: the name of the caller's list, for the error's ``param``.
+    :raises Fault: ``bad_request`` with ``param`` = ``messages[i]``.
+    """
+    known: set[str] = set()
+    open_calls: dict[str, int] = {}
+    for number, message in enumerate(request.messages):
+        where = f"{param}[{number}]"
+        results = [p for p in message.parts if isinstance(p, ToolResult)]
+        for result in results:
+            if result.call_id not in known:
+                raise Fault(
+                    "bad_request",
+                    f"The tool result at {where} answers a call id that no earlier assistant "
+                    "message made. Send the assistant message with that tool call before it.",
+                    param=where,
+                )
+            open_calls.pop(result.call_id, None)
+        if open_calls and not results and message.role in ("user", "assistant"):
+            first = min(open_calls.values())
+            raise Fault(
+                "bad_request",
+                f"{param}[{first}] calls a tool whose result is missing before {where}. "
+                "Every tool call needs one tool result right after it.",
+                param=f"{param}[{first}]",
+            )
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                known.add(part.call_id)
+                open_calls[part.call_id] = number

@@ -1,0 +1,43 @@
+"""What stands between a decoder and a sink.
+
+Stages are synchronous: a stage that would have to wait (a re-ask) gives a verdict instead, on
+which ``gateway.flow.attempt`` acts. The sink alone may wait, for a slow reader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from adapters.canonical.events import Event
+
+
+class Stage(Protocol):
+    """A pure step on the stream: events in, events out."""
+
+    def feed(self, events: list[Event]) -> list[Event]:
+        """Pass on, change or hold back ``events``; the terminal comes through here too."""
+        ...
+
+
+class Sink(Protocol):
+    """Where events end: a socket, a collector, a run's ledger."""
+
+    async def send(self, events: list[Event]) -> None:
+        """Take events, the terminal never among them; waits while the reader is slow."""
+        ...
+
+
+class Pipe:
+    """Stages in a row; as a whole, a stage."""
+
+    __slots__ = ("_stages",)
+
+    def __init__(self, stages: Sequence[Stage]) -> None:
+        self._stages = tuple(stages)
+
+    def feed(self, events: list[Event]) -> list[Event]:
+        """Pass ``events`` through every stage in order."""
+        for stage in self._stages:
+            events = stage.feed(events)
+        return events

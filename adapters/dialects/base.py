@@ -1,0 +1,74 @@
+"""What every dialect gives, and nothing of what any of them does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from adapters.canonical.events import Event
+from adapters.canonical.facts import Facts
+from adapters.canonical.faults import Fault
+from adapters.canonical.parts import Dialect as DialectName
+from adapters.canonical.request import Request
+from adapters.wire.call import Encoded
+from adapters.wire.sse import Frame
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """How one field of the canonical request fares in a protocol.
+
+    ``mapped``: ``to`` names the wire field. ``refused``: a 400 that names it, because leaving
+    it out would change what the caller gets. ``dropped``: left out and named in
+    ``x-gateway-dropped``. ``note`` is one sentence for the mapping page.
+    """
+
+    state: Literal["mapped", "refused", "dropped"]
+    to: str | None = None
+    note: str = ""
+
+
+class Decoder(Protocol):
+    """Decodes one answer. Sans-IO; never raises for what a provider may send: a fault in the
+    stream is a ``Failed`` event."""
+
+    def feed(self, frame: Frame) -> list[Event]:
+        """The events of one SSE frame. After the terminal, nothing more comes."""
+        ...
+
+    def close(self) -> list[Event]:
+        """End of file: nothing if the terminal was seen (a chat stream's ``finish_reason`` is
+        released here if ``[DONE]`` did not come), else ``Failed(stream_truncated)``."""
+        ...
+
+    def body(self, data: bytes) -> list[Event]:
+        """All events of a whole JSON body, terminal included; equal in meaning to the stream."""
+        ...
+
+
+class Dialect(Protocol):
+    """A protocol that some providers speak."""
+
+    name: DialectName
+    FIELDS: Mapping[str, Field]
+
+    def encode(self, request: Request, model: str, facts: Facts) -> Encoded:
+        """The provider's own request for ``model``; ``request`` already passed ``constrain``.
+
+        :raises Fault: ``unsupported`` or ``bad_request`` with ``param`` for what the protocol
+            can't carry and must not lose.
+        """
+        ...
+
+    def decoder(self, *, verbatim: bool = False) -> Decoder:
+        """A fresh decoder; with ``verbatim`` each list of events starts with the frame."""
+        ...
+
+    def error(self, status: int, headers: Mapping[str, str], body: bytes) -> Fault:
+        """The fault behind an answer with an error status; ``body`` is bounded, maybe no JSON."""
+        ...
+
+    def auth(self, api_key: str) -> Mapping[str, str]:
+        """The headers that carry the provider's key."""
+        ...
