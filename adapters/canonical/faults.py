@@ -7,7 +7,7 @@ change how a kind is treated, change its row (fault kinds K10 and K11).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack
 
 Blame = Literal["caller", "provider", "operator", "model", "us"]
 Again = Literal["no", "yes", "after", "reask"]
@@ -72,23 +72,40 @@ KINDS: dict[str, Kind] = {
 """Every kind there is. The set is closed: an unknown kind is a programming error."""
 
 
+class About(TypedDict, total=False):
+    """What else may be known of a fault; everything is optional.
+
+    ``code``: the machine-readable code in the error body (default: the kind). ``detail``: for
+    the logs only. ``param``: the path of the offending field as the caller wrote it
+    (``messages[0].role``). ``deployment``: ``provider/model`` of the target that failed.
+    ``upstream_status``, ``upstream_code``, ``upstream_request_id``: what the provider said,
+    bounded. ``retry_after``: seconds until another try makes sense. ``phase``: for
+    ``upstream_timeout``, one of ``connect first_event between_events total``. ``billed``:
+    ``False`` when the provider is known not to have worked on the call. ``data``: extra fields
+    of the error body (``output_*``: raw text and errors).
+    """
+
+    code: str | None
+    detail: str | None
+    param: str | None
+    deployment: str | None
+    upstream_status: int | None
+    upstream_code: str | None
+    upstream_request_id: str | None
+    retry_after: float | None
+    phase: str | None
+    billed: bool | None
+    data: dict[str, Any] | None
+
+
 class Fault(Exception):
     """Anything that can go wrong with a call, as data.
 
     :param kind: a key of :data:`KINDS`.
     :param message: one sentence that is safe to show to any caller: no prompt, key or URL.
-    :param code: the machine-readable code in the error body; default: the kind.
-    :param detail: for the logs only.
-    :param param: the path of the offending field, as the caller wrote it (``messages[0].role``).
-    :param deployment: ``provider/model`` of the target that failed.
-    :param upstream_status: the HTTP status that the provider gave.
-    :param upstream_code: the provider's own error type or code, bounded.
-    :param upstream_request_id: the provider's request id.
-    :param retry_after: seconds until another try makes sense.
-    :param phase: for ``upstream_timeout``: ``connect first_event between_events total``.
-    :param billed: ``False`` when the provider is known not to have worked on the call.
-    :param attempts: the chain of tries, the first cause first.
-    :param data: extra fields for the error body (``output_*``: raw text and errors).
+
+    ``attempts`` is the chain of failed tries, the first cause first; :class:`About` describes
+    the rest.
     """
 
     __slots__ = (
@@ -108,40 +125,24 @@ class Fault(Exception):
         "upstream_status",
     )
 
-    def __init__(
-        self,
-        kind: str,
-        message: str,
-        *,
-        code: str | None = None,
-        detail: str | None = None,
-        param: str | None = None,
-        deployment: str | None = None,
-        upstream_status: int | None = None,
-        upstream_code: str | None = None,
-        upstream_request_id: str | None = None,
-        retry_after: float | None = None,
-        phase: str | None = None,
-        billed: bool | None = None,
-        data: dict[str, Any] | None = None,
-    ) -> None:
+    def __init__(self, kind: str, message: str, **about: Unpack[About]) -> None:
         if kind not in KINDS:
             raise ValueError(f"unknown fault kind {kind!r}")
         super().__init__(message)
         self.kind = kind
         self.message = message
-        self.code = code if code is not None else kind
-        self.detail = detail
-        self.param = param
-        self.deployment = deployment
-        self.upstream_status = upstream_status
-        self.upstream_code = upstream_code
-        self.upstream_request_id = upstream_request_id
-        self.retry_after = retry_after
-        self.phase = phase
-        self.billed = billed
+        self.code = about.get("code") or kind
+        self.detail = about.get("detail")
+        self.param = about.get("param")
+        self.deployment = about.get("deployment")
+        self.upstream_status = about.get("upstream_status")
+        self.upstream_code = about.get("upstream_code")
+        self.upstream_request_id = about.get("upstream_request_id")
+        self.retry_after = about.get("retry_after")
+        self.phase = about.get("phase")
+        self.billed = about.get("billed")
+        self.data = about.get("data")
         self.attempts: tuple[Fault, ...] = ()
-        self.data = data
 
     @property
     def row(self) -> Kind:
