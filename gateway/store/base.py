@@ -1,0 +1,247 @@
+"""The store's interface: what the rest of the house may ask of the books.
+
+The rules that every implementation keeps (design promises 6, 8, 9 and section 8):
+
+* ``open_attempt`` is one transaction: take every limit, or none; insert the row. It is
+  committed before the request leaves. ``settle_attempt`` is one transaction: settle the row
+  exactly once, release what was reserved, add to the roll-ups. It is committed before the
+  terminal is sent.
+* The store inserts ids and times as given; it makes up neither.
+* Whatever fails in the store itself is ``Fault("store_unavailable")``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from gateway.settings.snapshot import Limits
+
+Status = Literal["open", "completed", "failed", "partial", "cancelled", "interrupted"]
+UsageSource = Literal["provider", "estimated", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRow:
+    """One call of a caller, written with its first attempt."""
+
+    id: str
+    at: float
+    project: str
+    key_id: str
+    key_name: str
+    alias: str
+    origin: str
+    stream: bool
+    config_hash: str
+    end_user: str | None = None
+    parent: str | None = None
+    prompt: str | None = None
+    prompt_hash: str | None = None
+    trace_id: str | None = None
+    route: Sequence[Mapping[str, Any]] = ()
+    """Why: the targets in the order considered, each with what spoke for or against it."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRow:
+    """One try at a provider. ``number`` counts from 1 within the request."""
+
+    id: str
+    request_id: str
+    number: int
+    kind: Literal["first", "retry", "failover", "repair", "more_room", "choice"]
+    at: float
+    provider: str
+    model: str
+    dialect: str
+    estimated_input: int
+    reserved_tokens: int
+    reserved_nano: int
+    price_table: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """What an attempt reserves. Request-wide limits (``rpm``, ``concurrent``) are taken by the
+    first attempt only (``new_call``); tokens and money by each. A lease that is not settled
+    by ``lease_until`` (Unix seconds) counts as a crash's."""
+
+    key_id: str
+    project: str
+    limits: Limits
+    tokens: int
+    nano: int
+    new_call: bool
+    lease_until: float
+
+
+@dataclass(frozen=True, slots=True)
+class RateState:
+    """A limit after a reservation, for the ``x-ratelimit-*`` headers; ``reset`` in seconds."""
+
+    limit: int
+    remaining: int
+    reset: float
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A granted reservation: the state of ``requests`` and ``tokens`` where limited."""
+
+    rates: Mapping[str, RateState] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """How an attempt ended. Token fields are ``None`` where unknown, never zero.
+
+    ``request`` is set on the call's last attempt and closes the request's own row.
+    """
+
+    attempt_id: str
+    request_id: str
+    ended_at: float
+    status: Status
+    usage_source: UsageSource
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    cost_nano: int | None = None
+    overrun_nano: int = 0
+    usage_invalid: bool = False
+    ttft_ms: float | None = None
+    total_ms: float | None = None
+    finish_reason: str | None = None
+    fault: str | None = None
+    fault_message: str | None = None
+    upstream_status: int | None = None
+    upstream_request_id: str | None = None
+    model_reported: str | None = None
+    dropped: Sequence[str] = ()
+    adjusted: Sequence[str] = ()
+    injected: Sequence[str] = ()
+    timings: Mapping[str, float] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """Further numbers without text: redactions by kind, trimmed turns, repairs."""
+    request: RequestEnd | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RequestEnd:
+    """The end of the whole call. ``first_cause`` is the first attempt's fault, the primary one."""
+
+    status: Status
+    http_status: int
+    fault: str | None = None
+    first_cause: str | None = None
+    attempts: int = 1
+    timings: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRow:
+    """A key as stored: never the key itself, only its HMAC."""
+
+    id: str
+    name: str
+    digest: bytes
+    role: Literal["caller", "admin"]
+    project: str
+    created_at: float
+    models: tuple[str, ...] | None = None
+    limits: Limits = field(default_factory=Limits)
+    expires_at: float | None = None
+    revoked_at: float | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class UsageQuery:
+    """``by``: any of ``key alias provider model day project prompt``; times are Unix seconds."""
+
+    by: tuple[str, ...] = ("key",)
+    since: float | None = None
+    until: float | None = None
+    project: str | None = None
+
+
+class Store(Protocol):
+    """The books. Every method may raise ``Fault("store_unavailable")``."""
+
+    async def open(self) -> None:
+        """Connect, migrate, settle what a crash left open (``interrupted``, charged with its
+        reservation, ``usage_source = estimated``).
+
+        :raises StoreError: a newer schema, a locked file: with what to do about it.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Flush what is queued, then disconnect."""
+        ...
+
+    async def ready(self) -> None:
+        """Prove that a ledger row could be written now (``/readyz``)."""
+        ...
+
+    # the ledger
+
+    async def open_attempt(self, request: RequestRow | None, row: AttemptRow, hold: Hold) -> Opened:
+        """Reserve and write the rows; ``request`` is given with a call's first attempt.
+
+        :raises Fault: ``rate_limited`` (``retry_after``, and ``data`` naming the limit) or
+            ``budget_exceeded``; then nothing was taken and nothing written.
+        """
+        ...
+
+    async def settle_attempt(self, settlement: Settlement) -> None:
+        """Settle once; a second settlement of the same attempt changes nothing."""
+        ...
+
+    async def record_refusal(self, request: RequestRow, end: RequestEnd) -> None:
+        """Write a call that never reached a provider (refused by a limit, no deployment)."""
+        ...
+
+    async def renew(self, attempt_ids: Sequence[str], lease_until: float) -> None:
+        """Keep the leases of attempts that are still under way."""
+        ...
+
+    async def rates(self, key_id: str, limits: Limits, now: float) -> Mapping[str, RateState]:
+        """The state of a key's rate limits, without taking anything."""
+        ...
+
+    async def request(self, request_id: str, project: str | None) -> Mapping[str, Any] | None:
+        """One call with its attempts, for ``GET /admin/requests/{id}``."""
+        ...
+
+    async def usage(self, query: UsageQuery) -> list[Mapping[str, Any]]:
+        """Sums from the daily roll-ups, one row a group."""
+        ...
+
+    # keys
+
+    async def add_key(self, row: KeyRow) -> None: ...
+    async def keys(self) -> list[KeyRow]: ...
+    async def revoke_key(self, key_id: str, at: float) -> bool: ...
+    async def keys_version(self) -> int:
+        """Grows with every change of the keys, by whichever process."""
+        ...
+
+    # housekeeping
+
+    async def sweep(self, now: float, retention: Mapping[str, float]) -> Mapping[str, int]:
+        """Delete what is past its days; rows deleted by table."""
+        ...
+
+    async def backup(self, path: str) -> None: ...
+    async def forget(self, *, project: str | None = None, end_user: str | None = None) -> int:
+        """Delete a project's or an end user's rows."""
+        ...
+
+
+class StoreError(Exception):
+    """The store can't be used as configured; the message says what to change."""
