@@ -1,0 +1,124 @@
+"""What every northbound dialect gives, and nothing of what any of them does.
+
+The HTTP room calls only this: :meth:`Northbound.parse` on the way in, then either
+:meth:`Northbound.encoder` for a stream or :meth:`Northbound.whole` for one body. Faults become
+bodies in :mod:`gateway.northbound.errors`. Nothing here reads a clock or makes an id: both are
+handed in with the :class:`Envelope`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from adapters.canonical.completion import Completion
+from adapters.canonical.events import Event, Terminal
+from adapters.canonical.parts import NO_EXTRAS
+from adapters.canonical.parts import Dialect as DialectName
+from adapters.canonical.request import Request
+from adapters.dialects.base import Field
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much one request may hold; more is a 400 that names the field.
+
+    ``depth`` counts nested arrays and objects of the body, ``choices`` is the largest ``n``.
+    """
+
+    depth: int = 64
+    choices: int = 1
+    messages: int = 10_000
+    tools: int = 1_000
+
+
+DEFAULT_LIMITS = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How the caller wants the answer written; it changes no meaning and goes to no provider.
+
+    ``include_usage``: a usage chunk at the end of a chat stream. ``legacy_calls``: the caller
+    sent ``functions``, so calls are answered as ``function_call``. ``echo``: request fields
+    that the answer repeats (Responses), by their wire names.
+    """
+
+    include_usage: bool = False
+    legacy_calls: bool = False
+    echo: Mapping[str, Any] = NO_EXTRAS
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A caller's body, understood.
+
+    ``dropped`` names the caller's fields that no provider will see whatever the dialect, for
+    ``x-gateway-dropped`` (promise 12).
+    """
+
+    request: Request
+    style: Style = field(default_factory=Style)
+    dropped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """What the outside of an answer needs beyond its events.
+
+    ``id`` is the gateway's own id for this answer, with the dialect's prefix (``chatcmpl-``,
+    ``resp_``, ``msg_``); used unless the provider's stays (promise 3). ``created`` is Unix
+    seconds. ``alias`` is the model as the caller named it, shown when ``report_model`` is
+    ``alias`` or the provider named none.
+    """
+
+    id: str
+    created: int
+    alias: str
+    style: Style = field(default_factory=Style)
+    report_model: Literal["upstream", "alias"] = "upstream"
+
+
+class StreamEncoder(Protocol):
+    """Writes one streamed answer. Sans-IO, synchronous, never raises for a valid stream.
+
+    ``PING`` is what keeps an idle connection open in this dialect.
+    """
+
+    PING: bytes
+
+    def feed(self, events: list[Event]) -> bytes:
+        """The SSE bytes for ``events``, the terminal never among them; may be empty."""
+        ...
+
+    def finish(self, terminal: Terminal) -> bytes:
+        """The last bytes: for ``Finished`` the dialect's proper end, for ``Failed`` one
+        in-band error and nothing that could be taken for success."""
+        ...
+
+
+class Northbound(Protocol):
+    """A protocol that callers speak. Implementations are stateless values."""
+
+    name: DialectName
+    FIELDS: Mapping[str, Field]
+
+    def parse(
+        self, body: bytes, headers: Mapping[str, str], limits: Limits = DEFAULT_LIMITS
+    ) -> Asked:
+        """Understand a request body (already decompressed, its size already bounded).
+
+        :param headers: the caller's headers, lower-case names; only protocol headers of the
+            dialect are read, never authorisation.
+        :raises Fault: ``bad_request``, ``unsupported`` or ``too_large``, with ``param``.
+        """
+        ...
+
+    def encoder(self, envelope: Envelope) -> StreamEncoder:
+        """A fresh encoder for one streamed answer."""
+        ...
+
+    def whole(self, completion: Completion, envelope: Envelope) -> bytes:
+        """One JSON body for an answer whose terminal is ``Finished``."""
+        ...
