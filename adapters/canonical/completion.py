@@ -27,7 +27,16 @@ from adapters.canonical.events import (
     UsageReported,
     Verbatim,
 )
-from adapters.canonical.parts import NO_EXTRAS, Opaque, Part, Refusal, Text, Thinking, ToolCall
+from adapters.canonical.parts import (
+    NO_EXTRAS,
+    Dialect,
+    Opaque,
+    Part,
+    Refusal,
+    Text,
+    Thinking,
+    ToolCall,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +59,7 @@ class Completion:
     opaque: tuple[OpaqueEvent, ...] = ()
     extras: Mapping[str, Any] = NO_EXTRAS
     verbatim: Verbatim | None = None
+    dialect: Dialect | None = None
 
     @property
     def text(self) -> str:
@@ -182,6 +192,7 @@ class Fold:
             opaque=tuple(self._opaque),
             extras=started.extras,
             verbatim=self.verbatim,
+            dialect=started.dialect,
         )
 
 
@@ -195,7 +206,13 @@ def fold(events: Iterable[Event]) -> Completion:
 
 def unfold(completion: Completion) -> Iterator[Event]:
     """The events of a whole answer: ``fold(unfold(c)) == c`` but for ``verbatim``."""
-    yield Started(completion.id, completion.model, completion.created, completion.extras)
+    yield Started(
+        completion.id,
+        completion.model,
+        completion.created,
+        completion.extras,
+        completion.dialect,
+    )
     for index, part in enumerate(completion.parts):
         yield from part_events(index, part, completion.choices[index])
         if index in completion.logprobs:

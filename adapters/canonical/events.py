@@ -59,12 +59,17 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The provider began an answer. ``created`` is Unix seconds."""
+    """The provider began an answer. ``created`` is Unix seconds.
+
+    ``dialect`` is the protocol it came in: a caller of the same one is given the provider's
+    own id and usage object, every other caller ours.
+    """
 
     id: str | None
     model: str | None
     created: int | None = None
     extras: Mapping[str, Any] = NO_EXTRAS
+    dialect: Dialect | None = None
 
 
 @dataclass(frozen=True, slots=True)
