@@ -8,12 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 Dialect = Literal["openai-chat", "openai-responses", "anthropic-messages"]
 
-NO_EXTRAS: Mapping[str, Any] = MappingProxyType({})
+
+class _Nothing(dict[str, Any]):
+    """A dict that stays empty. Hashable, so that Python 3.11 takes it as a dataclass default."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("NO_EXTRAS is shared and stays empty")
+
+    __setitem__ = update = setdefault = __ior__ = _refuse  # type: ignore[assignment]
+
+
+NO_EXTRAS: Mapping[str, Any] = _Nothing()
 """The empty ``extras``, shared so that a part without any costs no allocation."""
 
 
