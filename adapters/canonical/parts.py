@@ -17,12 +17,12 @@ class _Nothing(dict[str, Any]):
     """A dict that stays empty. Hashable, so that Python 3.11 takes it as a dataclass default."""
 
     __slots__ = ()
-    __hash__ = object.__hash__
+    __hash__ = object.__hash__  # type: ignore[assignment]
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise TypeError("NO_EXTRAS is shared and stays empty")
 
-    __setitem__ = update = setdefault = __ior__ = _refuse  # type: ignore[assignment]
+    __setitem__ = update = setdefault = __ior__ = _refuse
 
 
 NO_EXTRAS: Mapping[str, Any] = _Nothing()
