@@ -76,7 +76,9 @@ class Facts:
     ``top_k``, ``stop`` …), dropped and named. ``one_of``: fields of which at most one may be
     sent, in order of preference. ``min_output``: the least ``max_output_tokens`` accepted.
     ``efforts``: accepted reasoning efforts, empty for any. ``thinking``: how reasoning is asked
-    for on Anthropic: ``manual`` (a token budget), ``adaptive``, or ``none``.
+    for on Anthropic: ``manual`` (a token budget), ``adaptive``, or ``none``. ``limit_name``: what
+    a chat server calls the output limit (``max_tokens`` or ``max_completion_tokens``); unset, it
+    is called what the caller called it.
     """
 
     model: str
@@ -90,6 +92,7 @@ class Facts:
     min_output: int | None = None
     efforts: tuple[str, ...] = ()
     thinking: str = "manual"
+    limit_name: str | None = None
     price: Price | None = None
 
     def can(self, capability: str) -> bool:

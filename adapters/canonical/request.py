@@ -83,7 +83,11 @@ Output = JsonObject | JsonSchema
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How tokens are drawn. ``max_output_tokens`` counts reasoning too, where the model reasons."""
+    """How tokens are drawn. ``max_output_tokens`` counts reasoning too, where the model reasons.
+
+    ``limit_name`` is the caller's own name for it where their dialect has two: chat servers
+    differ in which one they know (see ``Facts.limit_name``).
+    """
 
     max_output_tokens: int | None = None
     temperature: float | None = None
@@ -97,6 +101,7 @@ class Sampling:
     logprobs: bool | None = None
     top_logprobs: int | None = None
     n: int | None = None
+    limit_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
