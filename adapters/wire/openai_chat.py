@@ -1,0 +1,129 @@
+"""Chat Completions on the wire: what the two sides of the gateway share.
+
+Token counts, reasons and message fields, in OpenAI's names. Must not know whether the gateway
+is reading from a provider or writing to a caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from adapters.canonical.events import Reason, Usage
+from adapters.wire.usage import Counts
+
+# --------------------------------------------------------------------------- token counts
+
+
+def read_usage(raw: object) -> Usage | None:
+    """The canonical counts of a ``usage`` object; ``None`` where none came.
+
+    OpenAI counts cached tokens within ``prompt_tokens`` and reasoning within
+    ``completion_tokens``. Some servers leave reasoning out of the latter: their
+    ``total_tokens`` tells.
+    """
+    if raw is None:
+        return None
+    counts = Counts(raw)
+    prompt = counts.take("prompt_tokens")
+    output = counts.take("completion_tokens")
+    total = counts.take("total_tokens")
+    apart = counts.take("completion_tokens_details", "reasoning_tokens")
+    if None not in (prompt, output, total, apart) and total == prompt + output + apart:  # type: ignore[operator]
+        output = output + apart  # type: ignore[operator]
+    reasoning = counts.part(output, "completion_tokens_details", "reasoning_tokens")
+    cache_read = counts.part(prompt, "prompt_tokens_details", "cached_tokens")
+    uncached = None if prompt is None else prompt - (cache_read or 0)
+    cache_write = counts.part(uncached, "prompt_tokens_details", "cache_write_tokens")
+    return Usage(
+        input=None if uncached is None else uncached - (cache_write or 0),
+        cache_read=cache_read,
+        cache_write=cache_write,
+        output=output,
+        reasoning=reasoning,
+        raw=raw if isinstance(raw, Mapping) else None,
+        invalid=counts.invalid,
+    )
+
+
+def write_usage(usage: Usage | None) -> dict[str, Any] | None:
+    """The ``usage`` object for ``usage``; ``None`` unless both totals are known.
+
+    ``cache_creation_input_tokens`` is no field of OpenAI's; clients that know Anthropic's
+    prices look for it.
+    """
+    if usage is None:
+        return None
+    prompt, output = usage.prompt, usage.output
+    if prompt is None or output is None:
+        return None
+    written: dict[str, Any] = {
+        "prompt_tokens": prompt,
+        "completion_tokens": output,
+        "total_tokens": prompt + output,
+    }
+    details = {"cached_tokens": usage.cache_read, "cache_write_tokens": usage.cache_write}
+    if any(value is not None for value in details.values()):
+        written["prompt_tokens_details"] = {n: v for n, v in details.items() if v is not None}
+    if usage.reasoning is not None:
+        written["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning}
+    if usage.cache_write:
+        written["cache_creation_input_tokens"] = usage.cache_write
+    return written
+
+
+# --------------------------------------------------------------------------- reasons
+
+FINISH_REASONS: Mapping[str, Reason] = {
+    "stop": "stop",
+    "length": "length",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "content_filter": "content_filter",
+    # Compatible servers' own words.
+    "eos": "stop",
+    "eos_token": "stop",
+    "end_turn": "stop",
+    "stop_sequence": "stop_sequence",
+    "max_tokens": "length",
+    "model_length": "context_window",
+    "refusal": "refusal",
+}
+"""What a provider's ``finish_reason`` means; any other is ``unknown``."""
+
+FAILED_REASONS: Mapping[str, str] = {
+    "error": "upstream_server",
+    "insufficient_system_resource": "upstream_overloaded",
+    "abort": "upstream_server",
+}
+"""Values of ``finish_reason`` by which a server says that it failed, and the fault kind."""
+
+WRITTEN_REASONS: Mapping[Reason, str] = {
+    "stop": "stop",
+    "stop_sequence": "stop",
+    "tool_calls": "tool_calls",
+    "length": "length",
+    "context_window": "length",
+    "content_filter": "content_filter",
+    "refusal": "content_filter",
+    "pause": "length",
+    "unknown": "length",
+}
+"""What callers are shown. The protocol has five values and clients check for them, so an answer
+that is not finished (``pause``) or ended for a reason that we do not know (``unknown``) is shown
+as cut, never as ``stop``; the provider's own word stands beside it as ``native_finish_reason``.
+"""
+
+PLAIN_REASONS: frozenset[Reason] = frozenset({"stop", "tool_calls", "length", "content_filter"})
+"""Reasons that :data:`WRITTEN_REASONS` shows without loss."""
+
+
+def read_reason(raw: str, *, called: bool, refused: bool) -> Reason:
+    """The canonical reason. ``stop`` after a tool call or a refusal means those: servers say
+    ``stop`` where the call was forced, and OpenAI itself where the model declined."""
+    reason = FINISH_REASONS.get(raw, "unknown")
+    if reason == "stop" and called:
+        return "tool_calls"
+    if reason == "stop" and refused:
+        return "refusal"
+    return reason
