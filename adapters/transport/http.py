@@ -1,0 +1,417 @@
+"""HTTP to one provider: the only place southbound that touches a socket.
+
+One :class:`HttpTransport` a provider, so that no provider can use up another's connections; one
+:class:`Exchange` a call, and one request on the wire for it: nothing is retried here, no redirect
+is followed, no cookie kept, no proxy or credential taken from the environment. Must not know
+dialects, events or what a body means.
+
+Closing is synchronous: an exchange that is left before the body's end aborts its socket in that
+very step, so no second cancellation can interrupt it and no connection stays counted as busy
+(fault kind K19).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+import aiohttp
+from aiohttp.abc import AbstractStreamWriter
+
+from adapters.canonical.clock import Clock, SystemClock
+from adapters.canonical.faults import Fault
+from adapters.transport.errors import FAILURES, before_reply, in_body
+from adapters.transport.watch import Watch
+from adapters.wire.call import Timeouts, WireCall
+
+POOL_SIZE = 100
+"""Connections to one provider at once, where the settings say nothing."""
+
+KEEP_ALIVE = 15.0
+"""Seconds that an idle connection stays in the pool. Shorter than the usual idle limits of
+servers and load balancers, so that we are the ones who close it."""
+
+LINGER = 0.1
+"""Seconds that a connection may take after the terminal to bring its body to an end and so
+become reusable. Nobody waits for it."""
+
+CLOSE_SECONDS = 2.0
+"""The longest that closing a whole transport may take."""
+
+MAX_FIELD = 16 * 1024
+"""Bytes of one header; with :data:`MAX_FIELDS` the bound of an endless head."""
+
+MAX_FIELDS = 128
+
+READ_BUFFER = 64 * 1024
+"""Bytes that are read ahead of a slow reader; twice that stops the socket."""
+
+_SLICE = 256 * 1024
+"""A long body is written in slices, so that a full socket buffer is waited for in between."""
+
+_PROBE_SECONDS = 60
+"""Pause between TCP probes on a silent connection. Reasoning models are silent for minutes, and
+routers on the way forget such connections."""
+
+
+class HttpTransport:
+    """The pool of connections to one provider. Opens nothing before the first call.
+
+    :param base_url: what every call's path is appended to; a query in it is kept.
+    :param pool_size: the most calls at once; further ones wait within their `connect` time-out.
+    :param proxy: URL of an HTTP proxy, credentials included if it wants any.
+    :param ca_file: PEM file with the authorities to trust in place of the system's.
+    :raises ValueError: for a base URL or proxy that is no http(s) URL, or an unreadable CA file.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        pool_size: int = POOL_SIZE,
+        proxy: str | None = None,
+        ca_file: str | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.pool_size = pool_size
+        self.clock: Clock = SystemClock() if clock is None else clock
+        self.slots = asyncio.Semaphore(pool_size)
+        self.active = 0
+        """Calls that hold a connection, or are making one."""
+        self.lingering: set[Exchange] = set()
+        root, mark, query = _checked("base_url", base_url).partition("?")
+        self._root, self._query = root.rstrip("/"), mark + query
+        self._proxy = None if proxy is None else _checked("proxy", proxy)
+        self._ssl = True if ca_file is None else _trust(ca_file)
+        self._session: aiohttp.ClientSession | None = None
+        self._closing: asyncio.Task[None] | None = None
+
+    def open(self, call: WireCall, headers: Mapping[str, str], timeouts: Timeouts) -> Exchange:
+        """The exchange for one call, not yet begun: ``async with``, then ``await start()``.
+
+        :param headers: all headers of the request; those in ``call`` are not looked at.
+        """
+        return Exchange(self, call, headers, timeouts)
+
+    def url(self, path: str) -> str:
+        """The full URL for a call's path."""
+        return self._root + path + self._query
+
+    def session(self) -> aiohttp.ClientSession:
+        """The session, made at first need, because it belongs to the running loop.
+
+        :raises RuntimeError: after :meth:`close`.
+        """
+        if self._closing is not None:
+            raise RuntimeError("the transport is closed")
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(
+                    limit=0,  # `slots` is the limit: it can tell waiting from connecting
+                    keepalive_timeout=KEEP_ALIVE,
+                    ssl=self._ssl,
+                    socket_factory=_socket,
+                ),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(),  # ours are in Watch
+                proxy=self._proxy,
+                trust_env=False,
+                read_bufsize=READ_BUFFER,
+                max_line_size=MAX_FIELD,
+                max_field_size=MAX_FIELD,
+                max_headers=MAX_FIELDS,
+            )
+            # One call is one request: aiohttp would send an idempotent method a second time if
+            # a pooled connection turns out to be dead. It has no public switch for that.
+            self._session._retry_connection = False
+        return self._session
+
+    async def close(self) -> None:
+        """Close every socket, those of running calls included. May be called twice."""
+        if self._closing is None:
+            for exchange in tuple(self.lingering):
+                exchange.close()
+            self._closing = asyncio.ensure_future(self._close())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
+        if self._session is None:
+            return
+        async with asyncio.timeout(CLOSE_SECONDS):
+            await self._session.close()
+
+
+class Exchange:
+    """One request and its reply.
+
+    Within ``async with``; leaving it closes the socket at once, unless the body was read to its
+    end or :meth:`finish` was called. Every error of the network comes as a
+    :class:`~adapters.canonical.faults.Fault`; a cancellation stays a cancellation.
+    """
+
+    __slots__ = (
+        "_call",
+        "_headers",
+        "_linger",
+        "_response",
+        "_slotted",
+        "_timeouts",
+        "_transport",
+        "_upstream",
+        "_watch",
+        "headers",
+        "headers_at",
+        "sent_at",
+        "status",
+    )
+
+    def __init__(
+        self,
+        transport: HttpTransport,
+        call: WireCall,
+        headers: Mapping[str, str],
+        timeouts: Timeouts,
+    ) -> None:
+        self._transport = transport
+        self._call = call
+        self._headers = headers
+        self._timeouts = timeouts
+        self._watch = Watch(timeouts.total)
+        self._response: aiohttp.ClientResponse | None = None
+        self._upstream: asyncio.WriteTransport | None = None
+        self._slotted = False
+        self._linger: asyncio.TimerHandle | None = None
+        self.status: int | None = None
+        self.headers: Mapping[str, str] = {}
+        """The reply's headers, names in lower case; empty before the reply."""
+        self.sent_at: float | None = None
+        """Monotonic time at which the whole request had been handed to the system."""
+        self.headers_at: float | None = None
+        """Monotonic time at which the reply's headers were complete."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._linger is None:
+            self.close()
+
+    async def start(self) -> None:
+        """Send the request and wait for the reply's headers.
+
+        :raises Fault: ``connect_failed``, ``upstream_timeout`` or ``protocol_error``.
+        """
+        transport, call, watch = self._transport, self._call, self._watch
+        try:
+            await self._take_slot()
+            response = await transport.session().request(
+                call.method,
+                transport.url(call.path),
+                data=_Body(call.body, self),
+                headers=self._headers,
+                allow_redirects=False,
+            )
+        except asyncio.CancelledError:
+            watch.claim()
+            raise
+        except FAILURES as error:
+            raise before_reply(error, sent=self.sent_at is not None) from error
+        self._response = response
+        self.headers_at = transport.clock.monotonic()
+        self.status = response.status
+        self.headers = {name.lower(): value for name, value in response.headers.items()}
+
+    async def chunk(self) -> bytes:
+        """The next bytes of the body as they come, empty at its end.
+
+        :raises Fault: ``stream_truncated``, ``upstream_timeout`` or ``protocol_error``.
+        """
+        content = self._reply.content
+        try:
+            return await content.readany()
+        except asyncio.CancelledError:
+            self._watch.claim()
+            raise
+        except FAILURES as error:
+            # What came before the break may hold the terminal. aiohttp raises first and has no
+            # public way to what it still holds.
+            if rest := content._read_nowait(-1):
+                return rest
+            raise in_body(error) from error
+
+    async def read(self, limit: int) -> bytes:
+        """The whole body.
+
+        :raises Fault: as :meth:`chunk`; and ``protocol_error`` for more than ``limit`` bytes.
+        """
+        pieces: list[bytes] = []
+        size = 0
+        while chunk := await self.chunk():
+            size += len(chunk)
+            if size > limit:
+                raise Fault("protocol_error", f"The provider's answer has more than {limit} bytes.")
+            pieces.append(chunk)
+        return b"".join(pieces)
+
+    async def excerpt(self, limit: int, seconds: float) -> bytes:
+        """The body's first bytes, at most ``limit`` and what comes within ``seconds``.
+
+        For the body of an error, whose status is already known: nothing is raised, however
+        the body ends.
+        """
+        self._watch.expect("total", seconds)
+        pieces: list[bytes] = []
+        size = 0
+        try:
+            while size < limit and (chunk := await self.chunk()):
+                size += len(chunk)
+                pieces.append(chunk)
+        except Fault:
+            pass  # the status is the news; the body only explains it
+        return b"".join(pieces)[:limit]
+
+    def progress(self) -> None:
+        """The answer moved on: the `between_events` time-out starts afresh."""
+        self._watch.expect("between_events", self._timeouts.between_events)
+
+    def whole(self) -> None:
+        """The reply is one whole body: from here only the `total` time-out applies."""
+        self._watch.expect("total", self._timeouts.total)
+
+    def pause(self) -> None:
+        """Stop the time-outs while the caller's own reader is waited for."""
+        self._watch.pause()
+
+    def resume(self) -> None:
+        """Let the time-outs go on."""
+        self._watch.resume()
+
+    def finish(self) -> None:
+        """Nothing more is wanted. If the body ends within :data:`LINGER` seconds the connection
+        goes back to the pool, else it is closed; the caller need not wait for either."""
+        content = self._reply.content
+        if content.is_eof() or content.exception() is not None:
+            self.close()
+            return
+        self._watch.close()
+        transport = self._transport
+        transport.lingering.add(self)
+        self._linger = asyncio.get_running_loop().call_later(LINGER, self.close)
+        content.on_eof(self.close)
+
+    def close(self) -> None:
+        """Give everything back, now: a socket whose body is not at its end is aborted."""
+        transport = self._transport
+        self._watch.close()
+        if self._linger is not None:
+            self._linger.cancel()
+            transport.lingering.discard(self)
+        if not self._reusable and self._upstream is not None:
+            # abort() and not close(): a graceful close would first flush what is left of the
+            # request, and over TLS wait up to 30 s for the provider's goodbye.
+            self._upstream.abort()
+        if self._response is not None:
+            self._response.close()
+        if self._slotted:
+            self._slotted = False
+            transport.active -= 1
+            transport.slots.release()
+
+    def connected(self, upstream: asyncio.WriteTransport | None) -> None:
+        """The connection stands and the request is about to be written to it."""
+        self._upstream = upstream
+        self._watch.expect("upload", self._timeouts.first_event)
+
+    def sent(self) -> None:
+        """The whole request was handed to the system."""
+        self.sent_at = self._transport.clock.monotonic()
+        if self._call.stream:
+            self._watch.expect("first_event", self._timeouts.first_event)
+        else:
+            self.whole()
+
+    async def _take_slot(self) -> None:
+        transport = self._transport
+        self._watch.expect(
+            "pool" if transport.slots.locked() else "connect", self._timeouts.connect
+        )
+        await transport.slots.acquire()
+        self._watch.phase = "connect"
+        self._slotted = True
+        transport.active += 1
+
+    @property
+    def _reply(self) -> aiohttp.ClientResponse:
+        if self._response is None:
+            raise RuntimeError("start() first")
+        return self._response
+
+    @property
+    def _reusable(self) -> bool:
+        """Whether request and reply are complete, so that aiohttp has pooled the connection."""
+        return (
+            self._response is not None
+            and self.sent_at is not None
+            and self._response.content.is_eof()
+        )
+
+
+class _Body(aiohttp.Payload):
+    """The request's body, which tells its exchange when it is written.
+
+    aiohttp's own payload for bytes warns beyond a megabyte, which a prompt with an image has.
+    """
+
+    def __init__(self, data: bytes, exchange: Exchange) -> None:
+        super().__init__(data, content_type="application/json")
+        self._size = len(data)
+        self._exchange = exchange
+
+    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
+        data: bytes = self._value
+        return data.decode(encoding, errors)
+
+    async def write(self, writer: AbstractStreamWriter) -> None:
+        data: bytes = self._value
+        self._exchange.connected(writer.transport)
+        if len(data) <= _SLICE:
+            await writer.write(data)
+        else:
+            view = memoryview(data)
+            for start in range(0, len(data), _SLICE):
+                await writer.write(view[start : start + _SLICE])
+        self._exchange.sent()
+
+
+def _checked(name: str, url: str) -> str:
+    scheme, mark, rest = url.partition("://")
+    if scheme not in ("http", "https") or not mark or not rest.strip("/"):
+        raise ValueError(f"{name} must be an http:// or https:// URL with a host")
+    return url
+
+
+def _trust(ca_file: str) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except (OSError, ssl.SSLError) as error:
+        raise ValueError(f"ca_file {ca_file!r} can't be read as PEM: {error}") from error
+
+
+def _socket(address: Any) -> socket.socket:
+    """A socket that the kernel keeps alive, by the probes that the platform knows."""
+    family, kind, proto, _, _ = address
+    sock = socket.socket(family, kind, proto)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name in ("TCP_KEEPIDLE", "TCP_KEEPALIVE", "TCP_KEEPINTVL"):
+        if hasattr(socket, name):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), _PROBE_SECONDS)
+    return sock
