@@ -39,6 +39,15 @@ class Secret:
         return hash(("Secret", self._value))
 
 
+class Headers(dict[str, str]):
+    """Extra headers whose values may be secret: named in a ``repr``, not shown."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"Headers({sorted(self)})"
+
+
 @dataclass(frozen=True, slots=True)
 class Provider:
     """Where and how to reach one provider."""
@@ -49,10 +58,11 @@ class Provider:
     api_key: Secret | None
     timeouts: Timeouts = field(default_factory=Timeouts)
     headers: Mapping[str, str] = field(default_factory=dict)
-    proxy: str | None = None
+    proxy: str | None = field(default=None, repr=False)
     ca_file: str | None = None
     pool: int = 200
     anthropic_version: str = "2023-06-01"
+    simulator: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +176,7 @@ class ServerSettings:
 class StoreSettings:
     """The ``[store]`` table; ``retention`` maps a table to days kept."""
 
-    url: str = "sqlite:///gateway.db"
+    url: str = field(default="sqlite:///gateway.db", repr=False)
     durability: Literal["normal", "full"] = "normal"
     retention: Mapping[str, float] = field(default_factory=dict)
     keep_responses: bool = True
