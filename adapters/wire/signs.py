@@ -58,6 +58,24 @@ def _text(*patterns: str) -> re.Pattern[str]:
 
 
 _REQUEST = frozenset({IN_BAND, 400, 422})
+_GENERAL = _of("invalid_request_error", "invalid_prompt", "invalid_value", "400", "422")
+"""Codes that say no more than a status would; the text may still be more precise."""
+_BAD_IMAGE = _of(
+    "invalid_image",
+    "invalid_image_format",
+    "invalid_image_mode",
+    "invalid_image_url",
+    "invalid_base64_image",
+    "image_too_large",
+    "image_too_small",
+    "image_parse_error",
+    "image_file_too_large",
+    "image_file_not_found",
+    "empty_image_file",
+    "failed_to_download_image",
+    "unsupported_image_media_type",
+)
+"""The caller's image is at fault; OpenAI says so inside an answer that had already begun."""
 
 SIGNS: tuple[Sign, ...] = (
     Sign(
@@ -115,6 +133,8 @@ SIGNS: tuple[Sign, ...] = (
             "responsible_ai_policy_violation",
             "responsibleaipolicyviolation",
             "cyber_policy_violation",
+            "bio_policy",
+            "misalignment_policy_violation",
             "data_inspection_failed",
             "moderation_blocked",
         ),
@@ -191,19 +211,12 @@ SIGNS: tuple[Sign, ...] = (
     ),
     Sign("upstream_timeout", _of("timeout_error", "vector_store_timeout", "408"), _REQUEST),
     Sign("too_large", _of("request_too_large", "413"), frozenset({IN_BAND, 400})),
-    Sign(
-        "bad_request",
-        _of("invalid_request_error", "invalid_prompt", "invalid_value", "400", "422"),
-        frozenset({IN_BAND}),
-    ),
+    Sign("bad_request", _GENERAL | _BAD_IMAGE, frozenset({IN_BAND})),
     Sign("upstream_auth", _of("401", "403"), frozenset({IN_BAND})),
     Sign("upstream_billing", _of("402"), frozenset({IN_BAND})),
     Sign("upstream_rejected", _of("404", "405"), frozenset({IN_BAND})),
 )
 """In order of preference: the first that fits wins."""
-
-_GENERAL = _of("invalid_request_error", "invalid_prompt", "invalid_value", "400", "422")
-"""Codes that say no more than a status would; the text may still be more precise."""
 
 
 def classify(status: int, code: str | None, message: str = "") -> str:

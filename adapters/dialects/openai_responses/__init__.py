@@ -1,0 +1,43 @@
+"""The OpenAI Responses protocol, southbound.
+
+``encode`` writes requests (``items`` and ``tools`` are its parts, ``notes`` what it reports),
+``stream`` reads frames and bodies, ``decode`` turns their items into parts, ``errors`` reads
+failures. The JSON shapes themselves stand in :mod:`adapters.wire.openai_responses`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from adapters.canonical.facts import Facts
+from adapters.canonical.faults import Fault
+from adapters.canonical.parts import Dialect as DialectName
+from adapters.canonical.request import Request
+from adapters.dialects import base
+from adapters.dialects.openai_responses import encode, errors
+from adapters.dialects.openai_responses.stream import ResponsesDecoder
+from adapters.wire.call import Encoded
+
+
+class ResponsesDialect:
+    """See :class:`adapters.dialects.base.Dialect`."""
+
+    __slots__ = ()
+
+    name: DialectName = "openai-responses"
+    FIELDS: Mapping[str, base.Field] = encode.FIELDS
+
+    def encode(self, request: Request, model: str, facts: Facts) -> Encoded:
+        return encode.encode(request, model, facts)
+
+    def decoder(self, *, verbatim: bool = False) -> ResponsesDecoder:
+        return ResponsesDecoder(verbatim=verbatim)
+
+    def error(self, status: int, headers: Mapping[str, str], body: bytes) -> Fault:
+        return errors.of_status(status, headers, body)
+
+    def auth(self, api_key: str) -> Mapping[str, str]:
+        return {"authorization": f"Bearer {api_key}"}
+
+
+DIALECT: base.Dialect = ResponsesDialect()

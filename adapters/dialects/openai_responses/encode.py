@@ -1,0 +1,273 @@
+"""Request -> the body of ``POST /responses``.
+
+Every canonical field has a row in :data:`FIELDS`: mapped, refused or dropped. Nothing is stored
+at the provider unless the caller asked for it (``store=false`` is written and named), and where
+nothing is stored, a reasoning model is asked for its encrypted reasoning, so that the next turn
+can hand it back. Must not know sockets, keys or prices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from adapters.canonical.facts import Facts
+from adapters.canonical.faults import Fault
+from adapters.canonical.request import JsonObject, JsonSchema, Reasoning, Request
+from adapters.dialects.base import Field
+from adapters.dialects.openai_responses.items import InputItems
+from adapters.dialects.openai_responses.notes import Notes
+from adapters.dialects.openai_responses.tools import wire_choice, wire_tools
+from adapters.wire.call import Encoded, WireCall
+from adapters.wire.json import dumps
+from adapters.wire.openai_responses import ENCRYPTED, LOGPROBS
+
+PATH = "/responses"
+
+FIELDS: Mapping[str, Field] = {
+    "model": Field("mapped", "model", "The target's model name, never the alias."),
+    "messages": Field("mapped", "input", "Calls, results and reasoning are items of their own."),
+    "instructions": Field("mapped", "instructions", "Several blocks are joined by an empty line."),
+    "tools": Field("mapped", "tools", "`strict` is written out; unset means true here."),
+    "tool_choice": Field("mapped", "tool_choice"),
+    "parallel_tools": Field("mapped", "parallel_tool_calls"),
+    "output": Field("mapped", "text.format"),
+    "verbosity": Field("mapped", "text.verbosity"),
+    "sampling.max_output_tokens": Field("mapped", "max_output_tokens"),
+    "sampling.temperature": Field("mapped", "temperature"),
+    "sampling.top_p": Field("mapped", "top_p"),
+    "sampling.top_logprobs": Field("mapped", "top_logprobs"),
+    "sampling.logprobs": Field("mapped", "include", "As `message.output_text.logprobs`."),
+    "sampling.stop": Field("refused", None, "The protocol has no stop sequences."),
+    "sampling.n": Field("refused", None, "One answer a call; `n` of 1 is taken."),
+    "sampling.top_k": Field("dropped"),
+    "sampling.seed": Field("dropped"),
+    "sampling.frequency_penalty": Field("dropped"),
+    "sampling.presence_penalty": Field("dropped"),
+    "sampling.logit_bias": Field("dropped"),
+    "reasoning.effort": Field("mapped", "reasoning.effort", "The nearest that the model takes."),
+    "reasoning.summary": Field("mapped", "reasoning.summary"),
+    "reasoning.budget_tokens": Field("mapped", "reasoning.effort", "By size, where none is set."),
+    "reasoning.mode": Field("mapped", "reasoning.effort", "`disabled` is the least effort."),
+    "reasoning.display": Field("mapped", "reasoning.summary", "`summarized` asks for `auto`."),
+    "cache.key": Field("mapped", "prompt_cache_key"),
+    "cache.retention": Field("mapped", "prompt_cache_retention"),
+    "cache.options": Field("mapped", "prompt_cache_options"),
+    "cache.control": Field("dropped"),
+    "prompt": Field("mapped", "prompt", "Only from a Responses caller; refused from others."),
+    "metadata": Field("mapped", "metadata"),
+    "end_user": Field("mapped", "user"),
+    "safety_identifier": Field("mapped", "safety_identifier"),
+    "service_tier": Field("mapped", "service_tier"),
+    "store": Field("mapped", "store", "`false` unless the caller asked."),
+    "stream": Field("mapped", "stream"),
+    "extras": Field("mapped", None, "Only from a Responses caller; dropped and named else."),
+    "headers": Field("mapped", None, "Only from a Responses caller."),
+}
+
+_SAME_NAME: tuple[tuple[str, Callable[[Request], Any]], ...] = (
+    ("max_output_tokens", lambda r: r.sampling.max_output_tokens),
+    ("temperature", lambda r: r.sampling.temperature),
+    ("top_p", lambda r: r.sampling.top_p),
+    ("top_logprobs", lambda r: r.sampling.top_logprobs),
+    ("parallel_tool_calls", lambda r: r.parallel_tools),
+    ("metadata", lambda r: r.metadata),
+    ("user", lambda r: r.end_user),
+    ("safety_identifier", lambda r: r.safety_identifier),
+    ("prompt_cache_key", lambda r: r.cache and r.cache.key),
+    ("prompt_cache_retention", lambda r: r.cache and r.cache.retention),
+    ("prompt_cache_options", lambda r: r.cache and r.cache.options),
+)
+"""Wire fields whose value is the canonical one, left out where it is unset."""
+
+_NO_PLACE = ("top_k", "seed", "frequency_penalty", "presence_penalty", "logit_bias")
+
+_TIERS = {"standard_only": "default"}
+"""Anthropic's words for service tiers."""
+
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+_BUDGETS = ((2_048, "low"), (8_192, "medium"))
+"""Thinking budgets (tokens, at most) and the effort that comes nearest; above, ``high``."""
+
+
+def encode(request: Request, model: str, facts: Facts) -> Encoded:
+    """The call for ``request``; see :meth:`adapters.dialects.base.Dialect.encode`."""
+    notes = Notes(request.origin)
+    _refuse(request)
+    body: dict[str, Any] = {"model": model}
+    body |= _conversation(request, notes)
+    body |= _tooling(request, notes)
+    body |= {name: v for name, read in _SAME_NAME if (v := read(request)) is not None}
+    body |= _text(request)
+    body |= _reasoning(request, facts, notes)
+    body |= _storage(request, facts, notes)
+    body |= _tier(request, notes)
+    if request.stream:
+        body["stream"] = True
+    _name_lost(request, notes)
+    body = _with_extras(body, request, notes)
+    headers = dict(request.headers) if notes.native else {}
+    return Encoded(
+        WireCall(PATH, dumps(body), request.stream, headers),
+        notes.dropped,
+        tuple(notes.injected),
+        tuple(notes.adjusted),
+    )
+
+
+def _refuse(request: Request) -> None:
+    """What can't be carried and must not be lost."""
+    sampling = request.sampling
+    if sampling.stop:
+        name = "stop_sequences" if request.origin == "anthropic-messages" else "stop"
+        raise Fault(
+            "unsupported",
+            f"The Responses protocol has no stop sequences: leave {name} out, or use an alias "
+            "whose provider has them.",
+            param=name,
+        )
+    if sampling.n not in (None, 1):
+        raise Fault("unsupported", "This provider gives one answer a call.", param="n")
+    if request.prompt is not None and request.origin != "openai-responses":
+        raise Fault("unsupported", "No prompt of this name is known here.", param="prompt")
+
+
+def _conversation(request: Request, notes: Notes) -> dict[str, Any]:
+    part: dict[str, Any] = {}
+    if request.prompt is not None:
+        part["prompt"] = {"id": request.prompt.id}
+        if request.prompt.version is not None:
+            part["prompt"]["version"] = request.prompt.version
+        if request.prompt.variables:
+            part["prompt"]["variables"] = request.prompt.variables
+    if request.instructions:
+        part["instructions"] = "\n\n".join(text.text for text in request.instructions)
+        for number, text in enumerate(request.instructions):
+            notes.extras(text.extras, f"system[{number}]")
+    items = InputItems(notes)
+    for number, message in enumerate(request.messages):
+        items.add(number, message)
+    part["input"] = items.items
+    return part
+
+
+def _tooling(request: Request, notes: Notes) -> dict[str, Any]:
+    part: dict[str, Any] = {}
+    if request.tools is not None:
+        part["tools"] = wire_tools(request.tools, notes)
+    if request.tool_choice is not None:
+        part["tool_choice"] = wire_choice(request.tool_choice, request.tools, notes)
+    return part
+
+
+def _text(request: Request) -> dict[str, Any]:
+    text: dict[str, Any] = {}
+    match request.output:
+        case JsonObject():
+            text["format"] = {"type": "json_object"}
+        case JsonSchema() as wanted:
+            text["format"] = {"type": "json_schema", "name": wanted.name, "schema": wanted.schema}
+            for name in ("description", "strict"):
+                if getattr(wanted, name) is not None:
+                    text["format"][name] = getattr(wanted, name)
+    if request.verbosity is not None:
+        text["verbosity"] = request.verbosity
+    return {"text": text} if text else {}
+
+
+# ------------------------------------------------------------------------------- reasoning
+
+
+def _reasoning(request: Request, facts: Facts, notes: Notes) -> dict[str, Any]:
+    asked = request.reasoning
+    if asked is None:
+        return {}
+    if not facts.can("reasoning"):
+        for name in ("effort", "summary", "budget_tokens", "mode", "display"):
+            if getattr(asked, name) is not None:
+                notes.drop_field(f"reasoning.{name}")
+        return {}
+    wire: dict[str, Any] = notes.extras(asked.extras, "thinking")
+    effort = _effort(asked, facts, notes)
+    if effort is not None:
+        wire["effort"] = effort
+    if asked.summary is not None:
+        wire["summary"] = asked.summary
+    elif asked.display == "summarized":
+        wire["summary"] = "auto"
+    return {"reasoning": wire} if wire else {}
+
+
+def _effort(asked: Reasoning, facts: Facts, notes: Notes) -> str | None:
+    """The effort in words that the model takes, from whatever terms the caller used."""
+    wanted = asked.effort
+    if wanted is None and asked.mode == "disabled":
+        if not facts.efforts:  # older models refuse the word, and which ones is not known
+            notes.drop_field("reasoning.mode")
+            return None
+        wanted = "none"
+    if wanted is None and asked.budget_tokens is not None:
+        budget = asked.budget_tokens
+        wanted = next((effort for most, effort in _BUDGETS if budget <= most), "high")
+        notes.adjusted.append(f"thinking.budget_tokens={budget}->reasoning.effort={wanted}")
+    if wanted is None or not facts.efforts or wanted in facts.efforts or wanted not in EFFORTS:
+        return wanted
+    place = EFFORTS.index(wanted)
+    known = [effort for effort in facts.efforts if effort in EFFORTS]
+    nearest = min(known, key=lambda e: abs(EFFORTS.index(e) - place), default=wanted)
+    notes.adjusted.append(f"reasoning.effort={wanted}->{nearest}")
+    return nearest
+
+
+# ------------------------------------------------------------------------------- storage
+
+
+def _storage(request: Request, facts: Facts, notes: Notes) -> dict[str, Any]:
+    """``store`` and ``include``, which hang together: what the provider does not keep, it has
+    to hand out. Models that don't reason refuse to be asked for it."""
+    store = request.store
+    if store is None:
+        store = False
+        notes.injected.append("store=false")
+    asked = request.extras.get("include") if notes.native else None
+    include = list(asked) if isinstance(asked, list | tuple) else []
+    if request.sampling.logprobs and LOGPROBS not in include:
+        include.append(LOGPROBS)
+    if not store and facts.can("reasoning") and ENCRYPTED not in include:
+        include.append(ENCRYPTED)
+        notes.injected.append(f"include={ENCRYPTED}")
+    part: dict[str, Any] = {"store": store}
+    if include:
+        part["include"] = include
+    return part
+
+
+# ------------------------------------------------------------------------------- the rest
+
+
+def _tier(request: Request, notes: Notes) -> dict[str, Any]:
+    tier = request.service_tier
+    if tier is None:
+        return {}
+    known = _TIERS.get(tier, tier)
+    if known != tier:
+        notes.adjusted.append(f"service_tier={tier}->{known}")
+    return {"service_tier": known}
+
+
+def _name_lost(request: Request, notes: Notes) -> None:
+    for name in _NO_PLACE:
+        if getattr(request.sampling, name) is not None:
+            notes.drop_field(name)
+    if request.cache is not None and request.cache.control is not None:
+        notes.drop_field("cache.control")
+
+
+def _with_extras(body: dict[str, Any], request: Request, notes: Notes) -> dict[str, Any]:
+    """The body and the caller's unknown fields, which never overrule a known one; within
+    ``text`` both are put together."""
+    extras = notes.extras(request.extras, "")
+    text = extras.pop("text", None)
+    if isinstance(text, Mapping):
+        body["text"] = {**text, **body.get("text", {})}
+    return {**extras, **body}

@@ -1,0 +1,121 @@
+"""Tools and tool choice in the Responses form. Must not know the rest of the request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from adapters.canonical.faults import Fault
+from adapters.canonical.request import FunctionTool, OpaqueTool, Tool, ToolChoice
+from adapters.dialects.openai_responses.notes import Notes
+from adapters.wire.openai_responses import DIALECT
+
+NO_ARGUMENTS: Mapping[str, Any] = {"type": "object", "properties": {}}
+"""The parameters of a function that takes none."""
+
+
+def wire_tools(tools: tuple[Tool, ...], notes: Notes) -> list[dict[str, Any]]:
+    """The ``tools`` list.
+
+    :raises Fault: ``unsupported`` for a tool that only another protocol understands.
+    """
+    return [_tool(tool, f"tools[{number}]", notes) for number, tool in enumerate(tools)]
+
+
+def _tool(tool: Tool, where: str, notes: Notes) -> dict[str, Any]:
+    if isinstance(tool, OpaqueTool):
+        return _opaque(tool, where)
+    wire: dict[str, Any] = {"type": "function", "name": tool.name}
+    if tool.description is not None:
+        wire["description"] = tool.description
+    wire |= _contract(tool, where, notes)
+    return wire | notes.extras(tool.extras, where)
+
+
+def _contract(tool: FunctionTool, where: str, notes: Notes) -> dict[str, Any]:
+    """``parameters`` and ``strict``. Left out, they would mean something else here than at the
+    caller: ``strict`` is on by default in this protocol, and ``parameters`` is required."""
+    contract: dict[str, Any] = {}
+    if tool.parameters is not None:
+        contract["parameters"] = tool.parameters
+    elif not notes.native:
+        contract["parameters"] = NO_ARGUMENTS
+        notes.injected.append(f"{where}.parameters={{}}")
+    if tool.strict is not None:
+        contract["strict"] = tool.strict
+    elif not notes.native:
+        contract["strict"] = False
+        notes.injected.append(f"{where}.strict=false")
+    return contract
+
+
+def _opaque(tool: OpaqueTool, where: str) -> dict[str, Any]:
+    if tool.dialect == DIALECT:
+        return dict(tool.data)
+    if tool.dialect == "openai-chat" and tool.type == "custom":
+        return _custom(tool.data.get("custom"), where)
+    raise Fault(
+        "unsupported",
+        f"A tool of type {tool.type!r} belongs to the {tool.dialect} protocol and can't be sent "
+        "to a provider that speaks openai-responses.",
+        param=f"{where}.type",
+    )
+
+
+def _custom(custom: object, where: str) -> dict[str, Any]:
+    """Chat nests what Responses keeps flat: the tool's fields, and a grammar's."""
+    if not isinstance(custom, Mapping):
+        raise Fault("bad_request", "A custom tool needs its definition.", param=f"{where}.custom")
+    wire = {"type": "custom", **custom}
+    form = custom.get("format")
+    if isinstance(form, Mapping) and isinstance(form.get("grammar"), Mapping):
+        wire["format"] = {"type": "grammar", **form["grammar"]}
+    return wire
+
+
+def wire_choice(choice: ToolChoice, tools: tuple[Tool, ...] | None, notes: Notes) -> Any:
+    """The ``tool_choice`` value.
+
+    :raises Fault: ``unsupported`` for a form that only another protocol understands.
+    """
+    if choice.mode == "named":
+        return {"type": _kind_of(choice.name, tools), "name": choice.name}
+    if choice.mode != "opaque":
+        return choice.mode
+    if notes.native:
+        return choice.data
+    flat = _flat(choice.data) if notes.origin == "openai-chat" else None
+    if flat is None:
+        raise Fault(
+            "unsupported",
+            "This form of tool_choice can't be sent to a provider that speaks openai-responses.",
+            param="tool_choice",
+        )
+    return flat
+
+
+def _kind_of(name: str | None, tools: tuple[Tool, ...] | None) -> str:
+    """Whether ``name`` is a custom tool of this protocol; unknown names are functions."""
+    custom = any(
+        isinstance(tool, OpaqueTool) and tool.type == "custom" and tool.name == name
+        for tool in tools or ()
+    )
+    return "custom" if custom else "function"
+
+
+def _flat(data: object) -> dict[str, Any] | None:
+    """Chat's ``allowed_tools`` and ``custom`` choices, whose fields Responses keeps flat."""
+    if not isinstance(data, Mapping):
+        return None
+    kind = data.get("type")
+    inner = data.get(kind) if isinstance(kind, str) else None
+    if not isinstance(inner, Mapping):
+        return None
+    if kind in ("custom", "function"):
+        return {"type": kind, "name": inner.get("name")}
+    if kind != "allowed_tools":
+        return None
+    named = [_flat(tool) for tool in inner.get("tools") or ()]
+    if None in named:
+        return None
+    return {"type": "allowed_tools", "mode": inner.get("mode"), "tools": named}
