@@ -1,21 +1,17 @@
-"""Every metric of the gateway in one table, and the few calls that fill them.
+"""The few calls that fill the metrics of :mod:`gateway.observe.table`, and their exposition.
 
-Names follow the OpenTelemetry GenAI conventions where those have one, in Prometheus spelling
-(``gen_ai.server.time_to_first_token`` in seconds is ``gen_ai_server_time_to_first_token_seconds``).
 Label values are bounded: what is not known from the configuration or a closed set is ``other``,
 so that no caller can make series (fault kind K08). Nothing is global: each :class:`Metrics` has
-its own registry. ``docs/metrics.md`` is tested against the table.
+its own registry.
 """
 
 from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from prometheus_client import (
-    CONTENT_TYPE_LATEST,
     CollectorRegistry,
     Counter,
     Gauge,
@@ -23,157 +19,14 @@ from prometheus_client import (
     ProcessCollector,
     generate_latest,
 )
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.metrics_core import Metric
 
-from adapters.canonical.faults import KINDS
+from gateway.observe.table import CLOSED_SETS, METRICS, MODEL, PROVIDER, STATES, Spec
 
 OTHER = "other"
 """The value of a label that nobody foresaw."""
-
-OPERATION, PROVIDER, MODEL = "gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model"
-ERROR, TOKEN = "error_type", "gen_ai_token_type"
-
-DURATIONS = tuple(0.01 * 2**n for n in range(17))
-"""Seconds: the conventions' buckets (to 81.92), and on to the longest time-out."""
-FIRST_TOKEN = (
-    *(0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0),
-    *(20.0, 40.0, 80.0, 160.0, 320.0),
-)
-PER_TOKEN = (0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5)
-TOKENS = tuple(float(4**n) for n in range(14))
-LAG = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
-COMMIT = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0)
-GROUP = tuple(float(2**n) for n in range(11))
-
-
-@dataclass(frozen=True, slots=True)
-class Spec:
-    """One row of the table. ``name`` is as exposed, a counter's ``_total`` included."""
-
-    name: str
-    type: Literal["counter", "gauge", "histogram"]
-    help: str
-    labels: tuple[str, ...] = ()
-    buckets: tuple[float, ...] = ()
-
-
-METRICS: tuple[Spec, ...] = (
-    Spec(
-        "gen_ai_server_request_duration_seconds",
-        "histogram",
-        "Time of a whole call as the caller sees it, all attempts included.",
-        (OPERATION, PROVIDER, MODEL, ERROR),
-        DURATIONS,
-    ),
-    Spec(
-        "gen_ai_server_time_to_first_token_seconds",
-        "histogram",
-        "Time from the start of a successful call to its first content.",
-        (OPERATION, PROVIDER, MODEL),
-        FIRST_TOKEN,
-    ),
-    Spec(
-        "gen_ai_server_time_per_output_token_seconds",
-        "histogram",
-        "Time per output token after the first one, of successful streamed calls.",
-        (OPERATION, PROVIDER, MODEL),
-        PER_TOKEN,
-    ),
-    Spec(
-        "gen_ai_client_operation_duration_seconds",
-        "histogram",
-        "Time of one attempt at a provider.",
-        (OPERATION, PROVIDER, MODEL, ERROR),
-        DURATIONS,
-    ),
-    Spec(
-        "gen_ai_client_token_usage",
-        "histogram",
-        "Tokens of an attempt as the provider reported them; input includes cached tokens.",
-        (OPERATION, PROVIDER, MODEL, TOKEN),
-        TOKENS,
-    ),
-    Spec(
-        "gateway_requests_total",
-        "counter",
-        "Calls answered, by alias, HTTP status and fault; the fault is empty for a success.",
-        ("alias", "status", "fault"),
-    ),
-    Spec(
-        "gateway_attempts_total",
-        "counter",
-        "Attempts at providers, by why they were made and the fault that ended them.",
-        ("alias", "provider", "model", "kind", "fault"),
-    ),
-    Spec(
-        "gateway_cost_nano_dollars_total",
-        "counter",
-        "Money charged for attempts, in billionths of a US dollar, as in the ledger.",
-        ("alias", "provider", "model"),
-    ),
-    Spec(
-        "gateway_cached_tokens_total",
-        "counter",
-        "Input tokens read from or written to a provider's prompt cache.",
-        ("provider", "model", "direction"),
-    ),
-    Spec("gateway_requests_in_flight", "gauge", "Calls under way, by alias.", ("alias",)),
-    Spec("gateway_queue_depth", "gauge", "Entries waiting in an internal queue.", ("queue",)),
-    Spec(
-        "gateway_breaker_state",
-        "gauge",
-        "1 for the state that a deployment's circuit breaker is in, 0 for the others.",
-        ("provider", "model", "state"),
-    ),
-    Spec(
-        "gateway_store_group_size",
-        "histogram",
-        "Writes that the store committed together in one group.",
-        (),
-        GROUP,
-    ),
-    Spec(
-        "gateway_store_commit_seconds",
-        "histogram",
-        "Time that the store took to commit one group of writes.",
-        (),
-        COMMIT,
-    ),
-    Spec(
-        "gateway_event_loop_lag_seconds",
-        "histogram",
-        "How late the event loop woke up the sampler: what every other task waits too.",
-        (),
-        LAG,
-    ),
-    Spec(
-        "gateway_log_lines_dropped_total",
-        "counter",
-        "Log lines thrown away because the log's queue was full.",
-    ),
-    Spec(
-        "gateway_build_info",
-        "gauge",
-        "Always 1; the labels say which program runs.",
-        ("version", "python"),
-    ),
-)
-"""All metrics but ``process_*``, which the Prometheus client adds."""
-
-STATES = ("closed", "half_open", "open")
-
-CLOSED_SETS: Mapping[str, frozenset[str]] = {
-    OPERATION: frozenset({"chat", "embeddings", "invoke_agent", "execute_tool"}),
-    TOKEN: frozenset({"input", "output"}),
-    ERROR: frozenset({"", *KINDS}),
-    "fault": frozenset({"", *KINDS}),
-    "status": frozenset({"200", "202", "204", *(str(row.status) for row in KINDS.values())}),
-    "kind": frozenset({"first", "retry", "failover", "repair", "more_room", "choice"}),
-    "direction": frozenset({"read", "write"}),
-    "state": frozenset(STATES),
-}
-"""Values of labels that do not come from the configuration."""
 
 
 class CallEnd(NamedTuple):
@@ -376,7 +229,7 @@ class Metrics:
         for name, depth in self._queues.items():
             queues.labels(name).set(depth())
         self._refresh_breakers()
-        return CONTENT_TYPE_LATEST, generate_latest(_WithoutCreated(self._registry))
+        return CONTENT_TYPE_PLAIN_0_0_4, generate_latest(_WithoutCreated(self._registry))
 
     def _refresh_breakers(self) -> None:
         gauge = self._families["gateway_breaker_state"].metric
