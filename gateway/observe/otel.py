@@ -97,4 +97,5 @@ def _otlp() -> SpanExporter:
         OTLPSpanExporter,
     )
 
-    return OTLPSpanExporter()
+    exporter: SpanExporter = OTLPSpanExporter()
+    return exporter
