@@ -1,0 +1,105 @@
+"""What the provider saw: every attempt, with its times and how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(slots=True, eq=False)
+class Attempt:
+    """One request, written on while it is served. Times are ``time.monotonic()`` seconds.
+
+    ``status`` is what went out; ``None`` if no head was sent. ``refused`` is the strict
+    judge's message, if it refused the request. ``frames`` counts what was sent of the body.
+    ``finished`` is when the answer was complete, ``disconnected`` when the client left before
+    that; both stay ``None`` where the simulator itself broke the answer off. ``closed`` is when
+    the socket closed, in the answer or after it. ``ended`` is set when the answer is over,
+    however it went. ``connection`` numbers the sockets.
+    """
+
+    number: int
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    raw: bytes
+    body: Any
+    model: str | None
+    connection: int
+    at: float = field(default_factory=time.monotonic)
+    status: int | None = None
+    refused: str | None = None
+    frames: int = 0
+    first_frame: float | None = None
+    finished: float | None = None
+    disconnected: float | None = None
+    closed: float | None = None
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def socket_closed(self) -> bool:
+        """Whether the socket that carried this attempt is closed."""
+        return self.closed is not None
+
+    def sent(self) -> None:
+        """Count a frame that left."""
+        if self.first_frame is None:
+            self.first_frame = time.monotonic()
+        self.frames += 1
+
+    def end(self, *, client_left: bool) -> None:
+        """The answer is over."""
+        if client_left and self.finished is None:
+            self.disconnected = time.monotonic()
+        self.ended.set()
+
+
+class Log:
+    """The attempts in order, the oldest forgotten beyond ``keep``; ``total`` counts them all."""
+
+    def __init__(self, keep: int = 10_000) -> None:
+        self._attempts: deque[Attempt] = deque(maxlen=keep)
+        self._arrival = asyncio.Event()
+        self.total = 0
+
+    def __len__(self) -> int:
+        return len(self._attempts)
+
+    def __iter__(self) -> Iterator[Attempt]:
+        return iter(tuple(self._attempts))
+
+    def __getitem__(self, index: int) -> Attempt:
+        return self._attempts[index]
+
+    def of(self, model: str) -> list[Attempt]:
+        """The attempts on one model, oldest first."""
+        return [attempt for attempt in self._attempts if attempt.model == model]
+
+    def add(self, attempt: Attempt) -> None:
+        """Take a new attempt and wake those who wait for it."""
+        self.total += 1
+        self._attempts.append(attempt)
+        arrival, self._arrival = self._arrival, asyncio.Event()
+        arrival.set()
+
+    def clear(self) -> None:
+        """Forget all attempts; ``total`` and the numbers go on."""
+        self._attempts.clear()
+
+    async def wait_for(
+        self, count: int, *, model: str | None = None, seconds: float = 5.0
+    ) -> Attempt:
+        """The ``count``-th attempt (on ``model``), once it has come.
+
+        :raises TimeoutError: if it has not come within ``seconds``.
+        """
+        async with asyncio.timeout(seconds):
+            while True:
+                seen = list(self) if model is None else self.of(model)
+                if len(seen) >= count:
+                    return seen[count - 1]
+                await self._arrival.wait()
