@@ -1,0 +1,90 @@
+"""Answers of the Messages API as canonical events: one decoder for streams and whole bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from adapters.canonical.completion import part_events
+from adapters.canonical.events import (
+    Event,
+    Failed,
+    Finished,
+    PartEnded,
+    Started,
+    UsageReported,
+    Verbatim,
+)
+from adapters.dialects.anthropic_messages.errors import in_stream
+from adapters.dialects.anthropic_messages.stream import Stream, malformed, split_extras, truncated
+from adapters.wire.anthropic_messages import NAME, loads, part_of, reason_of, usage_of
+from adapters.wire.json import loads as fast_loads
+from adapters.wire.sse import Frame
+
+
+class MessagesDecoder:
+    """Decodes one answer; see :class:`adapters.dialects.base.Decoder`."""
+
+    __slots__ = ("_stream", "_verbatim")
+
+    def __init__(self, *, verbatim: bool = False) -> None:
+        self._stream = Stream()
+        self._verbatim = verbatim
+
+    def feed(self, frame: Frame) -> list[Event]:
+        """The events of one SSE frame; none for a ping, and none after the terminal."""
+        if self._stream.done:
+            return []
+        try:
+            found = fast_loads(frame.data)
+        except ValueError:
+            return self._fail("an event is no valid JSON")
+        if not isinstance(found, dict):
+            return self._fail("an event is no JSON object")
+        events = self._stream.feed(found, frame.name)
+        if self._verbatim and found.get("type") != "ping":
+            name = frame.name or str(found.get("type", ""))
+            return [Verbatim(NAME, name, frame.data, found), *events]
+        return events
+
+    def close(self) -> list[Event]:
+        """End of file: nothing after a terminal, else ``stream_truncated``."""
+        return self._stream.close()
+
+    def body(self, data: bytes) -> list[Event]:
+        """All events of a whole JSON body, its terminal included."""
+        self._stream.done = True
+        try:
+            found = loads(data)
+        except ValueError:
+            return [malformed("the body is no valid JSON")]
+        if not isinstance(found, dict):
+            return [malformed("the body is no JSON object")]
+        try:
+            events = _answer(found)
+        except (AttributeError, KeyError, TypeError, ValueError):
+            return [malformed("the body lacks or mistypes a field of a message")]
+        return [Verbatim(NAME, "", data, found), *events] if self._verbatim else events
+
+    def _fail(self, why: str) -> list[Event]:
+        self._stream.done = True
+        return [malformed(why)]
+
+
+def _answer(message: Mapping[str, Any]) -> list[Event]:
+    """The events of a whole message, or of an error that came as one."""
+    if message.get("type") == "error":
+        return [Failed(in_stream(message))]
+    start, end = split_extras(message)
+    events: list[Event] = [Started(message.get("id"), message.get("model"), None, start, NAME)]
+    for index, block in enumerate(message["content"]):
+        events += part_events(index, part_of(block))
+        events.append(PartEnded(index))
+    if isinstance(message.get("usage"), dict):
+        events.append(UsageReported(usage_of(message["usage"])))
+    raw = message.get("stop_reason")
+    if raw is None:
+        events.append(truncated("it ended without a stop_reason"))
+    else:
+        events.append(Finished(reason_of(raw), raw, message.get("stop_sequence"), end))
+    return events

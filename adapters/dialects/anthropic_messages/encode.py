@@ -1,0 +1,248 @@
+"""A canonical request as one call of the Messages API.
+
+Read :func:`encode` first. Every value that goes out was given by the caller, demanded by the
+protocol (and then listed as injected), or fitted by the model's facts (listed as adjusted).
+Must not know keys, URLs or the API version: the adapter adds those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from adapters.canonical.facts import Facts
+from adapters.canonical.request import JsonSchema, Request
+from adapters.dialects.anthropic_messages.notes import Notes
+from adapters.dialects.anthropic_messages.reasoning import Plan, Situation, plan
+from adapters.dialects.anthropic_messages.schema import Unprojectable, project
+from adapters.dialects.anthropic_messages.tools import forces, write_choice, write_tools
+from adapters.dialects.anthropic_messages.turns import Conversation, converse
+from adapters.wire.anthropic_messages import Block
+from adapters.wire.call import Encoded, WireCall
+from adapters.wire.json import dumps
+
+PATH = "/v1/messages"
+COUNT_PATH = "/v1/messages/count_tokens"
+
+COUNTED = (
+    "model",
+    "messages",
+    "system",
+    "tools",
+    "tool_choice",
+    "thinking",
+    "output_config",
+    "cache_control",
+    "context_management",
+    "mcp_servers",
+)
+"""What ``count_tokens`` takes of a request."""
+
+TIERS: Mapping[str, str] = {
+    "auto": "auto",
+    "default": "standard_only",
+    "standard_only": "standard_only",
+}
+"""OpenAI's and the API's own service tiers, as the API takes them."""
+
+ANSWER_IN_JSON = (
+    "Answer with one JSON object and nothing else: no explanation, no Markdown, no code fence."
+)
+ANSWER_IN_SCHEMA = ANSWER_IN_JSON + " It must be valid against this JSON Schema:\n"
+
+Json = dict[str, Any]
+
+
+def encode(request: Request, model: str, facts: Facts) -> Encoded:
+    """See :meth:`adapters.dialects.base.Dialect.encode`."""
+    notes = Notes(request.origin)
+    body = _body(request, model, facts, notes)
+    headers = _headers(request, notes)
+    return _encoded(WireCall(PATH, dumps(body), request.stream, headers), notes)
+
+
+def encode_count(request: Request, model: str, facts: Facts) -> Encoded:
+    """The same request as a question for its number of input tokens."""
+    notes = Notes(request.origin)
+    body = _body(request, model, facts, notes)
+    counted = {name: body[name] for name in COUNTED if name in body}
+    headers = _headers(request, notes)
+    return _encoded(WireCall(COUNT_PATH, dumps(counted), False, headers), notes)
+
+
+def _encoded(call: WireCall, notes: Notes) -> Encoded:
+    return Encoded(call, tuple(notes.dropped), tuple(notes.injected), tuple(notes.adjusted))
+
+
+def _body(request: Request, model: str, facts: Facts, notes: Notes) -> Json:
+    _refuse(request, notes)
+    talk = converse(request, facts, notes)
+    tools = write_tools(request, facts, notes)
+    choice = write_choice(request, tools, notes)
+    bare = talk.resumes_without_thinking()
+    planned = plan(request, facts, Situation(forces(choice), talk.prefilled, bare), notes)
+    form = _output(request, facts, talk, notes)
+    config = _present(effort=planned.effort, format=form)
+    body: Json = {
+        "model": model,
+        "max_tokens": planned.max_tokens,
+        "messages": [turn.message() for turn in talk.turns],
+    }
+    body |= _present(
+        system=talk.system or None,
+        tools=tools or None,
+        tool_choice=choice,
+        thinking=planned.thinking,
+        output_config=config or None,
+        stream=True if request.stream else None,
+        metadata=_metadata(request, notes),
+        service_tier=_tier(request, notes),
+        cache_control=_cache(request, notes),
+        **_sampling(request, planned, notes),
+    )
+    _leave_out(request, notes)
+    return _with_extras(body, request, notes)
+
+
+def _present(**fields: Any) -> Json:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+# --------------------------------------------------------------------------- refused, dropped
+
+
+def _refuse(request: Request, notes: Notes) -> None:
+    """What must not be lost and can't be carried."""
+    sampling = request.sampling
+    if sampling.n is not None and sampling.n != 1:
+        raise notes.refuse(
+            "n", "This model gives one answer a request. Leave n out or set it to 1."
+        )
+    if sampling.logprobs or sampling.top_logprobs:
+        field = "logprobs" if sampling.logprobs else "top_logprobs"
+        raise notes.refuse(field, "This model gives no log-probabilities.")
+    if any(not text.strip() for text in sampling.stop):
+        raise notes.refuse(
+            "stop", "This model stops only on sequences with a character that is not white space."
+        )
+
+
+def _leave_out(request: Request, notes: Notes) -> None:
+    """Name what the API has no place for."""
+    sampling, cache = request.sampling, request.cache
+    left: dict[str, Any] = {
+        "seed": sampling.seed,
+        "frequency_penalty": sampling.frequency_penalty or None,
+        "presence_penalty": sampling.presence_penalty or None,
+        "logit_bias": sampling.logit_bias or None,
+        "verbosity": request.verbosity,
+        "store": request.store or None,
+        "metadata": request.metadata or None,
+    }
+    if cache is not None:
+        left |= {
+            "cache.key": cache.key,
+            "cache.retention": cache.retention,
+            "cache.options": cache.options,
+        }
+    for field, value in left.items():
+        if value is not None:
+            notes.drop(field)
+
+
+# --------------------------------------------------------------------------- single fields
+
+
+def _sampling(request: Request, planned: Plan, notes: Notes) -> Json:
+    """Sampling fields; while the model thinks the API takes no temperature but 1, no ``top_k``
+    and no ``top_p`` under 0.95."""
+    asked = request.sampling
+    fields = _present(temperature=asked.temperature, top_p=asked.top_p, top_k=asked.top_k)
+    if planned.thinks:
+        fits = {
+            "temperature": asked.temperature == 1,
+            "top_p": asked.top_p is not None and asked.top_p >= 0.95,
+            "top_k": False,
+        }
+        for name in [name for name in fields if not fits[name]]:
+            del fields[name]
+            notes.drop(name)
+    if asked.stop:
+        fields["stop_sequences"] = list(asked.stop)
+    return fields
+
+
+def _output(request: Request, facts: Facts, talk: Conversation, notes: Notes) -> Json | None:
+    """``output_config.format`` where the model has it and the schema fits; else instructions
+    join the system prompt."""
+    output = request.output
+    if output is None:
+        return None
+    if isinstance(output, JsonSchema) and facts.can("json_schema") and not talk.prefilled:
+        if notes.own:
+            return {"type": "json_schema", "schema": output.schema}
+        try:
+            projection = project(output.schema)
+        except Unprojectable as why:
+            notes.adjust("output", "native schema", f"instructions ({why})")
+        else:
+            for path in projection.moved:
+                notes.adjust("output", f"schema{path}", "description")
+            return {"type": "json_schema", "schema": projection.schema}
+    talk.system.append(_instruction(output))
+    return None
+
+
+def _instruction(output: object) -> Block:
+    if not isinstance(output, JsonSchema):
+        return {"type": "text", "text": ANSWER_IN_JSON}
+    return {"type": "text", "text": ANSWER_IN_SCHEMA + dumps(output.schema).decode()}
+
+
+def _metadata(request: Request, notes: Notes) -> Json | None:
+    user = request.end_user
+    if user is None:
+        user = request.safety_identifier
+    elif request.safety_identifier is not None:
+        notes.drop("safety_identifier")
+    return None if user is None else {"user_id": user}
+
+
+def _tier(request: Request, notes: Notes) -> str | None:
+    tier = request.service_tier
+    if tier is None or notes.own:
+        return tier
+    if tier not in TIERS:
+        notes.drop("service_tier")
+    return TIERS.get(tier)
+
+
+def _cache(request: Request, notes: Notes) -> Mapping[str, Any] | None:
+    return None if request.cache is None else request.cache.control
+
+
+# --------------------------------------------------------------------------- passed through
+
+
+def _headers(request: Request, notes: Notes) -> dict[str, str]:
+    if notes.own:
+        return dict(request.headers)
+    for name in request.headers:
+        notes.drop(name)
+    return {}
+
+
+def _with_extras(body: Json, request: Request, notes: Notes) -> Json:
+    """Unknown fields go on to the protocol they were written for; fields of known objects
+    (``output_config``, ``metadata``) join the ones set here, which win."""
+    if not notes.own:
+        for name in request.extras:
+            notes.drop(name)
+        return body
+    for name, value in request.extras.items():
+        known = body.get(name)
+        if name not in body:
+            body[name] = value
+        elif isinstance(known, Mapping) and isinstance(value, Mapping):
+            body[name] = {**value, **known}
+    return body
