@@ -1,0 +1,252 @@
+"""The composition root: settings -> services -> ASGI app -> a server that ends well.
+
+Everything that lives longer than a request is made here, owned here and closed here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator, Callable
+from importlib.metadata import PackageNotFoundError, version
+
+from adapters.adapter import Adapter
+from adapters.canonical.clock import Clock, SystemClock
+from adapters.canonical.faults import Fault
+from adapters.registry import Endpoint, build_adapter
+from gateway.flow.context import Runtime
+from gateway.http.middleware import App
+from gateway.http.routes import build
+from gateway.http.server import Server, listening
+from gateway.observe.lag import sample_lag
+from gateway.observe.logs import Logs
+from gateway.observe.metrics import Metrics
+from gateway.policy.auth import Keyring
+from gateway.routing.breaker import Breakers
+from gateway.routing.stats import Stats
+from gateway.services.keys import refresh_keys
+from gateway.services.state import State
+from gateway.settings.problems import ConfigError, Problem
+from gateway.settings.snapshot import Provider, Snapshot
+from gateway.store import connect, pepper
+from gateway.store.base import Store
+
+KEYS_EVERY = 0.5
+"""Seconds between looks for keys that another process made or revoked."""
+
+SWEEP_EVERY = 3600.0
+
+
+def check(snapshot: Snapshot) -> list[Problem]:
+    """What the rooms find wrong with a configuration that has the right shape."""
+    return []
+
+
+async def serve(
+    snapshot: Snapshot,
+    *,
+    reload: Callable[[], Snapshot],
+    announce: Callable[[str], None] = lambda url: None,
+) -> int:
+    """Serve until SIGTERM or SIGINT; a second one ends the process at once.
+
+    :param reload: reads the configuration again; raises :class:`ConfigError`.
+    :param announce: told the address once requests are answered.
+    :returns: the process's exit code.
+    :raises OSError: where the port is taken. :raises StoreError: where the store is unusable.
+    """
+    with listening(snapshot.server.host, snapshot.server.port) as listener:
+        async with running(snapshot, reload) as (app, state):
+            host, port = listener.getsockname()[:2]
+            shown = f"[{host}]" if ":" in host else host
+            await Server(app, state).run(listener, lambda: announce(f"http://{shown}:{port}"))
+    return 0
+
+
+@contextlib.asynccontextmanager
+async def running(
+    snapshot: Snapshot,
+    reload: Callable[[], Snapshot] | None = None,
+    *,
+    clock: Clock | None = None,
+) -> AsyncIterator[tuple[App, State]]:
+    """The whole gateway without a server: the ASGI app and its state, closed on leaving."""
+    clock = SystemClock() if clock is None else clock
+    observe = snapshot.observe
+    metrics = Metrics(_version())
+    logs = Logs(
+        level=observe.log_level,
+        style=observe.log_format,
+        content=observe.log_content,
+        on_drop=metrics.line_dropped,
+    )
+    logs.install()
+    store = connect(snapshot.store)
+    try:
+        await store.open()
+        parts = _Parts(snapshot, store, logs, metrics, clock, reload)
+        async with parts.upkeep():
+            yield build(parts.state), parts.state
+    finally:
+        await store.close()
+        logs.close()
+
+
+class _Parts:
+    """What the running gateway is made of, and how it changes on reload."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        store: Store,
+        logs: Logs,
+        metrics: Metrics,
+        clock: Clock,
+        reload: Callable[[], Snapshot] | None,
+    ) -> None:
+        self._read = reload
+        self._logs = logs
+        self._clock = clock
+        self._retired: list[Adapter] = []
+        self._providers: dict[str, Provider] = {}
+        keyring = Keyring(pepper(snapshot.store, snapshot.server.pepper))
+        runtime = Runtime(
+            snapshot=snapshot,
+            store=store,
+            adapters={},
+            breakers=Breakers(),
+            stats=Stats(),
+            metrics=metrics,
+            clock=clock,
+            random=random.Random(),  # noqa: S311 - spreads retries, guards nothing
+        )
+        self.state = State(runtime, keyring, store, logs, self.reload)
+        self._use(snapshot)
+
+    def _use(self, snapshot: Snapshot) -> None:
+        """Swap ``snapshot`` in whole. Providers that did not change keep their sockets."""
+        old = self.state.runtime
+        adapters: dict[str, Adapter] = {}
+        for name, provider in snapshot.providers.items():
+            kept = old.adapters.get(name)
+            if kept is not None and self._providers.get(name) == provider:
+                adapters[name] = kept
+            else:
+                adapters[name] = _adapter(provider, self._clock)
+        self._retired += [a for n, a in old.adapters.items() if adapters.get(n) is not a]
+        self._providers = dict(snapshot.providers)
+        deployments = {
+            target.deployment.name: target.deployment
+            for alias in snapshot.aliases.values()
+            for target in alias.targets
+        }
+        old.breakers.retain(deployments)
+        old.stats.retain(deployments)
+        old.metrics.know(
+            list(snapshot.aliases),
+            [(found.provider.name, found.model) for found in deployments.values()],
+        )
+        self._secrets(snapshot)
+        self.state.keyring.use_file(snapshot.keys, snapshot.default_limits)
+        self.state.runtime = Runtime(
+            snapshot=snapshot,
+            store=old.store,
+            adapters=adapters,
+            breakers=old.breakers,
+            stats=old.stats,
+            metrics=old.metrics,
+            clock=old.clock,
+            random=old.random,
+        )
+
+    def _secrets(self, snapshot: Snapshot) -> None:
+        for provider in snapshot.providers.values():
+            if provider.api_key is not None:
+                self._logs.register(provider.api_key.reveal())
+        for key in snapshot.keys:
+            self._logs.register(key.key.reveal())
+
+    async def reload(self) -> Snapshot:
+        """Read the configuration again and use it.
+
+        :raises Fault: ``conflict`` with every problem, and the old one stays in force.
+        """
+        if self._read is None:
+            raise Fault("conflict", "This gateway was started without a configuration file.")
+        try:
+            snapshot = self._read()
+            problems = check(snapshot)
+            if problems:
+                raise ConfigError(problems)
+        except ConfigError as error:
+            raise Fault(
+                "conflict",
+                f"The new configuration does not pass; the old one stays. {error}",
+                code="config_invalid",
+            ) from error
+        self._use(snapshot)
+        await refresh_keys(self.state)
+        return snapshot
+
+    @contextlib.asynccontextmanager
+    async def upkeep(self) -> AsyncIterator[None]:
+        """The gateway's own tasks, all in one group, ended before the store closes."""
+        await refresh_keys(self.state)
+        metrics = self.state.runtime.metrics
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [
+                    group.create_task(sample_lag(self._clock, metrics.lag)),
+                    group.create_task(self._watch_keys()),
+                    group.create_task(self._sweep()),
+                ]
+                yield
+                for task in tasks:
+                    task.cancel()
+        finally:
+            for adapter in [*self.state.runtime.adapters.values(), *self._retired]:
+                await adapter.close()
+
+    async def _watch_keys(self) -> None:
+        """Notice keys that the command line made or revoked."""
+        seen = -1
+        while True:
+            with contextlib.suppress(Fault):  # the store's absence shows at /readyz
+                found = await self.state.store.keys_version()
+                if found != seen:
+                    await refresh_keys(self.state)
+                    seen = found
+            await asyncio.sleep(KEYS_EVERY)
+
+    async def _sweep(self) -> None:
+        """Retention, every hour."""
+        while True:
+            await asyncio.sleep(SWEEP_EVERY)
+            with contextlib.suppress(Fault):  # told by the store; tried again in an hour
+                retention = self.state.snapshot.store.retention
+                await self.state.store.sweep(self._clock.wall(), retention)
+
+
+def _adapter(provider: Provider, clock: Clock) -> Adapter:
+    headers = dict(provider.headers)
+    if provider.dialect == "anthropic-messages":
+        headers["anthropic-version"] = provider.anthropic_version
+    endpoint = Endpoint(
+        name=provider.name,
+        dialect=provider.dialect,
+        base_url=provider.base_url,
+        api_key=None if provider.api_key is None else provider.api_key.reveal(),
+        headers=headers,
+        proxy=provider.proxy,
+        ca_file=provider.ca_file,
+        pool_size=provider.pool,
+    )
+    return build_adapter(endpoint, clock)
+
+
+def _version() -> str:
+    try:
+        return version("llm-gateway")
+    except PackageNotFoundError:
+        return "0+unknown"

@@ -1,0 +1,223 @@
+"""The ledger's side of an attempt: reserve and open before, settle after, exactly once.
+
+Also tells the breaker, the latency averages and the metrics how it ended, so that whoever
+counts attempts counts the same ones. Must not know why a next attempt follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from adapters.adapter import Pumped
+from adapters.canonical.faults import Fault
+from gateway.flow.context import Call, Prepared
+from gateway.flow.gate import Gate
+from gateway.flow.record import Ended, Meter, request_end, settlement
+from gateway.flow.shielded import shielded
+from gateway.observe.metrics import AttemptEnd
+from gateway.routing.plan import Plan
+from gateway.store.base import (
+    AttemptRow,
+    Hold,
+    RateState,
+    RequestEnd,
+    RequestRow,
+    Settlement,
+)
+
+LEASE_MARGIN = 60.0
+"""Seconds that a reservation outlives its attempt's longest time, before it counts as lost."""
+
+OPERATION = "chat"
+"""``gen_ai.operation.name`` of everything that is a conversation."""
+
+GONE = "The caller closed the connection before the answer was complete."
+
+
+@dataclass(slots=True)
+class Try:
+    """One attempt under way; ``marks`` are monotonic seconds by stage."""
+
+    id: str
+    number: int
+    kind: str
+    prepared: Prepared
+    meter: Meter
+    gate: Gate
+    marks: dict[str, float] = field(default_factory=dict)
+    rates: Mapping[str, RateState] = field(default_factory=dict)
+    probe: bool = False
+    pumped: Pumped | None = None
+
+    @property
+    def deployment(self) -> str:
+        """``provider/model`` of the target."""
+        return self.prepared.target.deployment.name
+
+
+class Books:
+    """One call's entries in the ledger."""
+
+    __slots__ = ("_call", "_opened", "_route")
+
+    def __init__(self, call: Call, route: Plan) -> None:
+        self._call = call
+        self._route = route
+        self._opened = False
+
+    async def open(
+        self, kind: str, number: int, prepared: Prepared, stages: tuple[Meter, Gate]
+    ) -> Try:
+        """Reserve and open the row; committed when this returns.
+
+        :raises Fault: ``rate_limited``, ``budget_exceeded`` or ``store_unavailable``.
+        """
+        call = self._call
+        clock = call.runtime.clock
+        meter, gate = stages
+        one = Try(clock.new_id("att_"), number, kind, prepared, meter, gate)
+        one.marks["opened"] = clock.monotonic()
+        first = None if self._opened else request_row(call, self._route)
+        row = self._row(one)
+        opened = await call.runtime.store.open_attempt(first, row, self._hold(prepared, row.at))
+        self._opened = True
+        one.rates = opened.rates
+        one.marks["reserved"] = clock.monotonic()
+        return one
+
+    def _row(self, one: Try) -> AttemptRow:
+        deployment = one.prepared.target.deployment
+        price = deployment.facts.price
+        return AttemptRow(
+            id=one.id,
+            request_id=self._call.id,
+            number=one.number,
+            kind=one.kind,  # type: ignore[arg-type]
+            at=self._call.runtime.clock.wall(),
+            provider=deployment.provider.name,
+            model=deployment.model,
+            dialect=deployment.provider.dialect,
+            estimated_input=one.prepared.estimated_input,
+            reserved_tokens=one.prepared.tokens,
+            reserved_nano=one.prepared.nano,
+            price_table="" if price is None else price.date,
+        )
+
+    def _hold(self, prepared: Prepared, at: float) -> Hold:
+        principal = self._call.principal
+        return Hold(
+            key_id=principal.key_id,
+            project=principal.project,
+            limits=principal.limits,
+            tokens=prepared.tokens,
+            nano=prepared.nano,
+            new_call=not self._opened,
+            lease_until=at + prepared.target.timeouts.total + LEASE_MARGIN,
+        )
+
+    async def settle(
+        self, one: Try, fault: Fault | None, chain: Sequence[Fault], *, last: bool
+    ) -> int | None:
+        """Settle the row and, with the call's last one, the call; the attempt's price.
+
+        Goes on to its end although the caller be cancelled meanwhile.
+        """
+        settled = self._settlement(one, fault)
+        if last:
+            settled = replace(settled, request=self._end(settled, one, chain))
+        self._tell(one, fault, settled)
+        await shielded(self._call.runtime.store.settle_attempt(settled))
+        return settled.cost_nano
+
+    def _settlement(self, one: Try, fault: Fault | None) -> Settlement:
+        ended = Ended(fault, one.gate.committed, one.pumped, one.marks)
+        return settlement(self._call, one.id, one.prepared, one.meter, ended)
+
+    def _end(self, settled: Settlement, one: Try, chain: Sequence[Fault]) -> RequestEnd:
+        now = self._call.runtime.clock.monotonic()
+        first_cause = chain[0].kind if chain else settled.fault
+        timings = {"total": round((now - self._call.started) * 1000, 3)}
+        return request_end(settled, first_cause, one.number, timings)
+
+    async def cancelled(self, one: Try, chain: Sequence[Fault]) -> None:
+        """The caller left: a proven end stays a success, anything else is a cancel."""
+        await self.settle(one, Fault("cancelled", GONE), chain, last=True)
+
+    def _tell(self, one: Try, fault: Fault | None, settled: Settlement) -> None:
+        runtime, name = self._call.runtime, one.deployment
+        now = runtime.clock.monotonic()
+        policy = self._call.alias.breaker
+        runtime.breakers.record(name, policy, now, fault=fault, probe=one.probe)
+        if fault is None or fault.row.trips == "yes":
+            ttft = None if settled.ttft_ms is None else settled.ttft_ms / 1000
+            runtime.stats.observe(name, now, ttft)
+        runtime.metrics.attempt_ended(_attempt_end(self._call, one, settled))
+
+    def unprobe(self, name: str, fault: Fault, *, probe: bool) -> None:
+        """Give back a probe that was taken for a call which never left."""
+        if probe:
+            runtime = self._call.runtime
+            now = runtime.clock.monotonic()
+            runtime.breakers.record(name, self._call.alias.breaker, now, fault=fault, probe=True)
+
+    async def refused(self, fault: Fault, attempts: int) -> None:
+        """Write down a call that ends without a further attempt."""
+        now = self._call.runtime.clock.monotonic()
+        end = RequestEnd(
+            status="cancelled" if fault.kind == "cancelled" else "failed",
+            http_status=fault.status,
+            fault=fault.kind,
+            first_cause=fault.kind,
+            attempts=attempts,
+            timings={"total": round((now - self._call.started) * 1000, 3)},
+        )
+        row = request_row(self._call, self._route)
+        await shielded(self._call.runtime.store.record_refusal(row, end))
+
+    async def left(self, attempts: int, chain: Sequence[Fault]) -> None:
+        """The caller left between two attempts."""
+        gone = Fault("cancelled", GONE)
+        gone.attempts = tuple(chain)
+        await self.refused(gone, attempts)
+
+
+def _attempt_end(call: Call, one: Try, settled: Settlement) -> AttemptEnd:
+    """What the metrics count of an attempt: the provider's own numbers only."""
+    deployment = one.prepared.target.deployment
+    told = settled.usage_source == "provider"
+    return AttemptEnd(
+        alias=call.alias.name,
+        operation=OPERATION,
+        provider=deployment.provider.name,
+        model=deployment.model,
+        kind=one.kind,
+        fault=settled.fault or "",
+        seconds=(settled.total_ms or 0.0) / 1000,
+        input_tokens=settled.input_tokens if told else None,
+        output_tokens=settled.output_tokens if told else None,
+        cache_read=settled.cache_read_tokens if told else None,
+        cache_write=settled.cache_write_tokens if told else None,
+        cost_nano=settled.cost_nano,
+    )
+
+
+def request_row(call: Call, route: Plan) -> RequestRow:
+    """The call's own row."""
+    prompt = call.request.prompt
+    return RequestRow(
+        id=call.id,
+        at=call.at,
+        project=call.principal.project,
+        key_id=call.principal.key_id,
+        key_name=call.principal.key_name,
+        alias=call.alias.name,
+        origin=call.request.origin,
+        stream=call.request.stream,
+        config_hash=call.runtime.snapshot.hash,
+        end_user=call.request.end_user,
+        parent=call.parent,
+        prompt=None if prompt is None else prompt.id,
+        trace_id=call.trace_id,
+        route=route.considered,
+    )

@@ -1,0 +1,25 @@
+"""The path of every call. Read this first.
+
+HTTP endpoints, runs and workflows all come through here; nothing else talks to a provider.
+"""
+
+from __future__ import annotations
+
+from gateway.flow.attempt import attempt
+from gateway.flow.context import Call, CallSink, Outcome
+from gateway.flow.count import Counted
+from gateway.flow.route import route
+from gateway.policy.admit import admit
+
+
+async def complete(call: Call, sink: CallSink) -> Outcome:
+    """Carry ``call`` to an answer. Events go to ``sink``; the terminal comes back unsent, with
+    every row of the ledger settled, so that whoever is told of the end can rely on the books.
+
+    :raises Fault: for what is refused before any provider is asked, and is on no bill.
+    :raises asyncio.CancelledError: when the caller has left; the books are closed then, too.
+    """
+    admit(call.principal, call.request, call.alias)
+    counted = Counted(call.request, call.size)
+    planned = await route(call, counted)
+    return await attempt(call, planned, counted, sink)

@@ -1,0 +1,143 @@
+"""What a call carries along its path, and what it leaves behind.
+
+A call keeps the :class:`Runtime` that it started with, so that a reload never changes a request
+in flight. Plain values; the work is done elsewhere.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from adapters.adapter import Adapter
+from adapters.canonical.clock import Clock
+from adapters.canonical.events import Event, Failed, Terminal, Usage
+from adapters.canonical.facts import Facts
+from adapters.canonical.request import Request
+from adapters.wire.call import Encoded
+from gateway.observe.metrics import Metrics
+from gateway.policy.auth import Principal
+from gateway.routing.breaker import Breakers
+from gateway.routing.stats import Stats
+from gateway.settings.snapshot import Alias, Deployment, Snapshot, Target
+from gateway.store.base import RateState, Store
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """The parts of the running gateway that a call needs, as of one configuration."""
+
+    snapshot: Snapshot
+    store: Store
+    adapters: Mapping[str, Adapter]
+    breakers: Breakers
+    stats: Stats
+    metrics: Metrics
+    clock: Clock
+    random: random.Random
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a caller: who, what, since when.
+
+    ``id`` is the request id on every answer, row and log line. ``started`` is monotonic, ``at``
+    wall time, both in seconds. ``size`` is the caller's body in bytes; ``dropped`` names fields
+    of it that go to no provider. ``strict`` makes a dropped field a 400. ``parent`` names the run
+    or the call that this one belongs to.
+    """
+
+    id: str
+    principal: Principal
+    request: Request
+    alias: Alias
+    runtime: Runtime
+    started: float
+    at: float
+    size: int = 0
+    dropped: tuple[str, ...] = ()
+    strict: bool = False
+    parent: str | None = None
+    trace_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A request made ready for one target, and what had to change on the way.
+
+    ``tokens`` is the reservation: the input estimate with its error bound, plus the output's
+    ceiling; ``nano`` is its price in nano-dollars.
+    """
+
+    target: Target
+    encoded: Encoded
+    dropped: tuple[str, ...]
+    adjusted: tuple[str, ...]
+    estimated_input: int
+    tokens: int
+    nano: int
+
+    @property
+    def facts(self) -> Facts:
+        """The target's facts."""
+        return self.target.deployment.facts
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptNote:
+    """One try as the ``x-gateway-attempts`` header tells it: ``provider/model:outcome``."""
+
+    deployment: str
+    outcome: str
+
+    def __str__(self) -> str:
+        return f"{self.deployment}:{self.outcome}"
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What the answer's headers say; built anew for each attempt, so that nothing of an
+    abandoned one leaks."""
+
+    attempts: tuple[AttemptNote, ...] = ()
+    dropped: tuple[str, ...] = ()
+    adjusted: tuple[str, ...] = ()
+    rates: Mapping[str, RateState] = field(default_factory=dict)
+
+
+class CallSink(Protocol):
+    """Where a call's events go. A :class:`adapters.canonical.stage.Sink` that is told which
+    attempt speaks: whatever it sends next goes under the latest head."""
+
+    def use(self, head: Head) -> None:
+        """The attempt under way has this head."""
+        ...
+
+    async def send(self, events: list[Event]) -> None:
+        """Take events, the terminal never among them."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a call ended, settled in the ledger and not yet told to the caller.
+
+    ``committed``: content has gone out, so a fault must be told in-band.
+    """
+
+    terminal: Terminal
+    committed: bool
+    head: Head
+    usage: Usage | None = None
+    deployment: Deployment | None = None
+    model: str | None = None
+    first_content_at: float | None = None
+    cost_nano: int | None = None
+    considered: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def failed(self) -> bool:
+        """Whether the call ended in a fault."""
+        return isinstance(self.terminal, Failed)

@@ -1,0 +1,57 @@
+"""The commit point (promise 2), as the last stage before the sink.
+
+Until the first content has passed, everything is held, so that an attempt that fails can be
+forgotten without a trace. Under ``complete`` everything is held to the end.
+"""
+
+from __future__ import annotations
+
+from adapters.canonical.events import (
+    ArgumentsDelta,
+    Event,
+    Failed,
+    Finished,
+    PartStarted,
+    TextDelta,
+    ThinkingDelta,
+)
+from adapters.canonical.parts import Media, Opaque, ToolCall
+
+_DELTAS = (TextDelta, ThinkingDelta, ArgumentsDelta)
+_WHOLE = (ToolCall, Opaque, Media)
+
+
+def is_content(event: Event) -> bool:
+    """Whether ``event`` shows the caller something that can't be taken back."""
+    if isinstance(event, _DELTAS):
+        return event.text != ""
+    return isinstance(event, PartStarted) and isinstance(event.head, _WHOLE)
+
+
+class Gate:
+    """Holds events until the attempt commits. ``terminal`` keeps the end, never passed on."""
+
+    __slots__ = ("_held", "_hold_all", "committed")
+
+    def __init__(self, *, hold_all: bool) -> None:
+        self._hold_all = hold_all
+        self._held: list[Event] = []
+        self.committed = False
+
+    def feed(self, events: list[Event]) -> list[Event]:
+        """Nothing before the commit, then all that was held, then everything as it comes."""
+        if self.committed:
+            return events
+        self._held.extend(events)
+        if self._hold_all or not any(is_content(event) for event in events):
+            # the terminal has to reach the pump even while content is held back
+            return [e for e in events if isinstance(e, Finished | Failed)]
+        self.committed = True
+        held, self._held = self._held, []
+        return held
+
+    def release(self) -> list[Event]:
+        """What is still held of an answer that ended well, the terminal left out."""
+        held, self._held = self._held, []
+        self.committed = self.committed or bool(held)
+        return [event for event in held if not isinstance(event, Finished | Failed)]

@@ -1,0 +1,32 @@
+"""From a call to the plan of its attempts, written down where there is none."""
+
+from __future__ import annotations
+
+from adapters.canonical.facts import needs
+from gateway.flow.books import Books
+from gateway.flow.context import Call
+from gateway.flow.count import Counted
+from gateway.routing.plan import Ask, Plan, plan
+
+
+async def route(call: Call, counted: Counted) -> Plan:
+    """The targets to try, best first.
+
+    :raises Fault: ``no_deployment``, ``unsupported`` or ``context_overflow`` where no target
+        can take the call; the ledger then says so.
+    """
+    runtime, targets = call.runtime, call.alias.targets
+    priced = call.alias.strategy == "cheapest"
+    facts = targets[0].deployment.facts
+    ask = Ask(
+        needs=needs(call.request),
+        fits=counted.misfit,
+        input_tokens=counted.estimate(facts).tokens if priced else 0,
+        output_tokens=counted.output(facts) if priced else 0,
+    )
+    now = runtime.clock.monotonic()
+    planned = plan(call.alias, ask, runtime.breakers, runtime.stats, now, runtime.random.random)
+    if planned.fault is not None:
+        await Books(call, planned).refused(planned.fault, 0)
+        raise planned.fault
+    return planned

@@ -1,0 +1,42 @@
+"""The one auth dependency. Deny by default: a door without it is open on purpose, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from adapters.canonical.faults import Fault
+from gateway.policy.auth import Principal, Role
+from gateway.services.state import State
+
+OPEN = frozenset({("GET", "/healthz"), ("GET", "/readyz"), ("HEAD", "/"), ("GET", "/metrics")})
+"""What answers without a key; ``/metrics`` only on loopback or with its own token."""
+
+
+def state_of(request: Request) -> State:
+    """The gateway that serves this request."""
+    state: State = request.app.state.gateway
+    return state
+
+
+def _principal(role: Role) -> Callable[[Request], Principal]:
+    def authenticate(request: Request) -> Principal:
+        state = state_of(request)
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        principal = state.keyring.authenticate(headers, state.runtime.clock.wall())
+        if role == "admin" and principal.role != "admin":
+            raise Fault(
+                "forbidden",
+                f"The key {principal.key_name!r} is a caller's key; this path needs an admin key.",
+                code="admin_only",
+            )
+        return principal
+
+    return authenticate
+
+
+Gateway = Annotated[State, Depends(state_of)]
+Caller = Annotated[Principal, Depends(_principal("caller"))]
+Admin = Annotated[Principal, Depends(_principal("admin"))]

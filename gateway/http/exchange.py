@@ -1,0 +1,155 @@
+"""One HTTP request and its one answer, on bare ASGI.
+
+Owns the watch for a caller that hangs up: one watcher a request, started only for requests
+that live longer than a moment, because most are over before a caller could leave.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from typing import Any
+
+from adapters.canonical.faults import Fault
+from adapters.canonical.parts import Dialect
+from gateway.http.body import Receive
+from gateway.northbound.errors import envelope
+
+Scope = MutableMapping[str, Any]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Headers = list[tuple[bytes, bytes]]
+
+WATCH_AFTER = 0.02
+"""Seconds before the watcher starts: shorter requests go without one."""
+
+
+class Exchange:
+    """A request: its headers (lower-case names), its id, and how to answer it."""
+
+    __slots__ = (
+        "_receive",
+        "_send",
+        "_stop",
+        "_task",
+        "_timer",
+        "_watcher",
+        "dialect",
+        "gone",
+        "headers",
+        "id",
+        "scope",
+        "started",
+        "status",
+    )
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send, dialect: Dialect) -> None:
+        self.scope = scope
+        self.id: str = scope["state"]["request_id"]
+        self.dialect = dialect
+        self.headers = {
+            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
+        }
+        self.started = False
+        self.gone = False
+        self.status = 0
+        self._receive = receive
+        self._send = send
+        self._stop: Fault | None = None
+        self._task = asyncio.current_task()
+        self._timer: asyncio.TimerHandle | None = None
+        self._watcher: asyncio.Task[None] | None = None
+
+    @property
+    def route(self) -> str:
+        """The path's template, for the log: nothing that a caller made up."""
+        found = self.scope.get("route")
+        path: str = getattr(found, "path", "")
+        return path
+
+    @property
+    def receive(self) -> Receive:
+        """The body's source, before :meth:`watch`."""
+        return self._receive
+
+    # the watch
+
+    def watch(self) -> None:
+        """From here on, a caller that hangs up cancels the task. The body must be read."""
+        self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER, self._start_watch)
+
+    def _start_watch(self) -> None:
+        self._watcher = asyncio.get_running_loop().create_task(self._watch())
+
+    async def _watch(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self.gone = True
+        if self._task is not None:
+            self._task.cancel()
+
+    def unwatch(self) -> None:
+        """End the watch; the request is answered."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._watcher is not None:
+            self._watcher.cancel()
+
+    def stop(self, fault: Fault) -> None:
+        """End the request with ``fault``: the server is going down."""
+        self._stop = fault
+        if self._task is not None:
+            self._task.cancel()
+
+    def stopped(self) -> Fault | None:
+        """Called where a cancellation was caught: the fault to end with if the server stops,
+        ``None`` if the caller has left.
+
+        :raises asyncio.CancelledError: if it came from elsewhere.
+        """
+        if self._stop is None and not self.gone:
+            raise asyncio.CancelledError
+        if self._task is not None:
+            self._task.uncancel()
+        return None if self.gone else self._stop
+
+    # the answer
+
+    async def start(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        """Send status and headers; ``x-request-id`` is always among them."""
+        self.started = True
+        self.status = status
+        await self._send(
+            {
+                "type": "http.response.start",
+                "status": status,
+                "headers": [(b"x-request-id", self.id.encode()), *headers],
+            }
+        )
+
+    async def write(self, data: bytes, *, more: bool) -> None:
+        """Send body bytes; waits while the caller reads slowly."""
+        await self._send({"type": "http.response.body", "body": data, "more_body": more})
+
+    async def answer(
+        self, status: int, data: bytes, headers: Iterable[tuple[bytes, bytes]] = ()
+    ) -> None:
+        """One whole JSON answer."""
+        await self.start(
+            status,
+            [
+                (b"content-type", b"application/json"),
+                (b"content-length", str(len(data)).encode()),
+                *headers,
+            ],
+        )
+        await self.write(data, more=False)
+
+    async def fail(self, fault: Fault, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
+        """One error answer in the caller's dialect."""
+        reply = envelope(fault, self.dialect, self.id)
+        own = [
+            (name.encode(), value.encode("latin-1", "replace"))
+            for name, value in reply.headers.items()
+            if name != "content-type"
+        ]
+        await self.answer(reply.status, reply.body, [*own, *headers])

@@ -1,0 +1,65 @@
+"""Is it alive, can it work, what does it count. Probes call no model and tell no secret."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
+
+from adapters.canonical.faults import Fault
+from gateway.http.deps import Gateway
+from gateway.policy.auth import bearer
+
+router = APIRouter()
+
+
+@router.get("/healthz")
+async def healthz() -> dict[str, str]:
+    """Liveness: the process and its event loop answer."""
+    return {"status": "ok"}
+
+
+@router.get("/readyz")
+async def readyz(state: Gateway) -> Response:
+    """Readiness: 503 while the store can't take a ledger row, and while draining. A provider
+    that is down does not make the gateway unready (case F03)."""
+    if state.draining:
+        return JSONResponse({"status": "draining"}, status_code=503)
+    try:
+        await state.store.ready()
+    except Fault:
+        return JSONResponse({"status": "store unavailable"}, status_code=503)
+    return JSONResponse({"status": "ready"})
+
+
+@router.head("/")
+async def root() -> Response:
+    """What Claude Code asks first."""
+    return Response(status_code=200)
+
+
+@router.get("/metrics")
+async def metrics(request: Request, state: Gateway) -> Response:
+    """The Prometheus exposition, on loopback or with ``observe.metrics_token``."""
+    token = state.snapshot.observe.metrics_token
+    if token is not None:
+        shown = bearer({k.lower(): v for k, v in request.headers.items()}) or ""
+        if not hmac.compare_digest(shown.encode(), token.reveal().encode()):
+            raise Fault("unauthenticated", "Metrics need the token set as observe.metrics_token.")
+    elif not _loopback(request):
+        raise Fault(
+            "forbidden",
+            "Metrics answer on loopback only. Set observe.metrics_token to scrape from elsewhere.",
+        )
+    kind, body = state.runtime.metrics.render()
+    return Response(body, media_type=kind)
+
+
+def _loopback(request: Request) -> bool:
+    host = "" if request.client is None else request.client.host
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

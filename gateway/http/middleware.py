@@ -1,0 +1,77 @@
+"""The outermost ASGI layer: a request id for everyone, an answer for every accident.
+
+Pure ASGI, since ``BaseHTTPMiddleware`` would cost more than the rest of the gateway.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from adapters.canonical.clock import Clock
+from adapters.canonical.faults import Fault
+from adapters.canonical.parts import Dialect
+from gateway.http.body import Receive
+from gateway.http.exchange import Scope, Send
+from gateway.northbound.errors import envelope
+
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+log = logging.getLogger("gateway.http")
+
+INTERNAL = "The gateway made a mistake. It is logged under this request's id (x-request-id)."
+
+
+class Front:
+    """Gives each request an id, takes off the root path, and turns an unforeseen exception
+    into the error envelope instead of a dropped connection."""
+
+    def __init__(self, app: App, clock: Clock, root_path: str = "") -> None:
+        self._app = app
+        self._clock = clock
+        self._root = root_path.rstrip("/")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request, or the lifespan, which passes straight through."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = self._clock.new_id("req_")
+        scope.setdefault("state", {})["request_id"] = request_id
+        if self._root and scope["path"].startswith(self._root + "/"):
+            scope["path"] = scope["path"].removeprefix(self._root)
+        watched = _Started(send)
+        try:
+            await self._app(scope, receive, watched)
+        except Exception as error:
+            log.exception("request %s failed", request_id, exc_info=error)
+            if not watched.started:
+                await _apologise(scope, send, request_id)
+
+
+class _Started:
+    """Remembers whether an answer has begun."""
+
+    __slots__ = ("_send", "started")
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.started = False
+
+    async def __call__(self, message: MutableMapping[str, Any]) -> None:
+        self.started = True
+        await self._send(message)
+
+
+def dialect_of(path: str) -> Dialect:
+    """Whose error envelope a path speaks."""
+    return "anthropic-messages" if "/messages" in path else "openai-chat"
+
+
+async def _apologise(scope: Scope, send: Send, request_id: str) -> None:
+    reply = envelope(Fault("internal", INTERNAL), dialect_of(scope["path"]), request_id)
+    headers = [(name.encode(), value.encode()) for name, value in reply.headers.items()]
+    headers.append((b"x-request-id", request_id.encode()))
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    await send({"type": "http.response.body", "body": reply.body, "more_body": False})

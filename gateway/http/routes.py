@@ -1,0 +1,82 @@
+"""Every door of the gateway, on one page.
+
+The conversation endpoints are bare ASGI: their bodies are read and checked once, by their
+dialect. Everything else is FastAPI with the one auth dependency.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.routing import Route
+
+from adapters.canonical.faults import Fault
+from gateway.http import admin, health, models
+from gateway.http.conversation import Conversation
+from gateway.http.middleware import App, Front, dialect_of
+from gateway.northbound.errors import envelope
+from gateway.northbound.openai_chat import NORTHBOUND as CHAT
+from gateway.services.state import State
+
+STATUS_KINDS = {404: "not_found", 405: "method", 413: "too_large"}
+"""The framework's own errors, in the house's words."""
+
+
+def build(state: State) -> App:
+    """The ASGI application around ``state``."""
+    app = FastAPI(
+        title="LLM gateway",
+        summary="One door to every model.",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        redirect_slashes=False,
+    )
+    app.state.gateway = state
+    chat = Conversation(state, CHAT, "chatcmpl-")
+    for path in ("/v1/chat/completions", "/chat/completions"):
+        app.router.routes.append(Route(path, chat, methods=["POST"]))
+    for room in (health, models, admin):
+        app.include_router(room.router)
+    app.add_exception_handler(Fault, _on_fault)
+    app.add_exception_handler(HTTPException, _on_http)
+    app.add_exception_handler(RequestValidationError, _on_invalid)
+    return Front(app, state.runtime.clock, state.snapshot.server.root_path)
+
+
+def _answer(request: Request, fault: Fault) -> Response:
+    reply = envelope(fault, dialect_of(request.url.path), request.state.request_id)
+    headers = {**reply.headers, "x-request-id": request.state.request_id}
+    return Response(reply.body, reply.status, headers)
+
+
+async def _on_fault(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Fault)
+    return _answer(request, error)
+
+
+async def _on_http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    kind = STATUS_KINDS.get(error.status_code, "bad_request")
+    words = {
+        "not_found": "There is nothing at this path. The README lists the paths.",
+        "method": "This path does not take this method.",
+    }
+    response = _answer(request, Fault(kind, words.get(kind, "The request can't be served.")))
+    for name, value in (error.headers or {}).items():
+        response.headers[name] = value
+    return response
+
+
+async def _on_invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    problems = error.errors()[:5]
+    text = "; ".join(f"{_place(p)}: {p['msg']}" for p in problems)
+    return _answer(request, Fault("bad_request", text, param=_place(problems[0])))
+
+
+def _place(problem: dict[str, Any]) -> str:
+    return ".".join(str(step) for step in problem["loc"] if step not in ("body", "query"))

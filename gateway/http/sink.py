@@ -1,0 +1,121 @@
+"""Where a call's events become bytes for its caller: a stream, or one body.
+
+One ASGI send for each upstream read, not one an event. Must not know what a call costs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from adapters.canonical.completion import Completion, Fold
+from adapters.canonical.events import Event, Failed, Terminal
+from gateway.flow.context import Head
+from gateway.http.exchange import Exchange
+from gateway.http.headers import SSE, head_headers
+from gateway.northbound.base import StreamEncoder
+
+HOLD_SECONDS = 10.0
+"""A held stream is silent this long; then the status 200 and pings go out (promise 2)."""
+
+
+class StreamSink:
+    """Server-sent events in the caller's dialect. The first bytes carry the status 200."""
+
+    __slots__ = (
+        "_encoder",
+        "_every",
+        "_exchange",
+        "_head",
+        "_last",
+        "_loop",
+        "_pinging",
+        "_timer",
+        "_writing",
+    )
+
+    def __init__(
+        self, exchange: Exchange, encoder: StreamEncoder, *, ping: float, held: bool
+    ) -> None:
+        self._exchange = exchange
+        self._encoder = encoder
+        self._head = Head()
+        self._every = ping
+        self._loop = asyncio.get_running_loop()
+        self._last = self._loop.time()
+        self._pinging: asyncio.Task[None] | None = None
+        self._writing = False
+        first = min(HOLD_SECONDS, ping) if held else ping
+        self._timer = self._loop.call_later(first, self._tick, held)
+
+    def use(self, head: Head) -> None:
+        """The attempt under way has this head; it counts until the first byte."""
+        self._head = head
+
+    async def send(self, events: list[Event]) -> None:
+        """Encode and write."""
+        data = self._encoder.feed(events)
+        if data:
+            await self._write(data, more=True)
+
+    async def finish(self, terminal: Terminal) -> None:
+        """Write the end; before the first byte a fault becomes a plain error answer."""
+        self.close()
+        if isinstance(terminal, Failed) and not self._exchange.started:
+            await self._exchange.fail(terminal.fault, head_headers(self._head))
+            return
+        await self._write(self._encoder.finish(terminal), more=False)
+
+    def close(self) -> None:
+        """Stop pinging. Safe to call twice."""
+        self._timer.cancel()
+        if self._pinging is not None:
+            self._pinging.cancel()
+            self._pinging = None
+
+    async def _write(self, data: bytes, *, more: bool) -> None:
+        self._writing = True
+        if not self._exchange.started:
+            await self._exchange.start(200, [*SSE, *head_headers(self._head)])
+        await self._exchange.write(data, more=more)
+        self._last = self._loop.time()
+        self._writing = False
+
+    def _tick(self, early: bool) -> None:
+        """Ping if nothing was written for a while. Before the status has gone out only a held
+        stream pings: any other still hopes to answer a failure with its proper status."""
+        idle = self._loop.time() - self._last
+        silent = not self._writing and (self._exchange.started or early)
+        if silent and (idle >= self._every or not self._exchange.started):
+            self._pinging = self._loop.create_task(self._ping())
+            idle = 0.0
+        self._timer = self._loop.call_later(max(0.05, self._every - idle), self._tick, early)
+
+    async def _ping(self) -> None:
+        if not self._exchange.started:
+            # not known yet which attempt will answer: its headers are left out
+            self._head = Head()
+        await self._write(self._encoder.PING, more=True)
+
+
+class BodySink:
+    """Collects the answer for one JSON body."""
+
+    __slots__ = ("_fold", "head")
+
+    def __init__(self) -> None:
+        self._fold = Fold()
+        self.head = Head()
+
+    def use(self, head: Head) -> None:
+        """The attempt under way has this head."""
+        self.head = head
+
+    async def send(self, events: list[Event]) -> None:
+        """Take what a finished attempt releases."""
+        for event in events:
+            self._fold.add(event)
+
+    def completion(self, terminal: Terminal) -> Completion:
+        """The whole answer."""
+        self._fold.add(terminal)
+        return self._fold.completion()

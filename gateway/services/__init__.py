@@ -1,0 +1,1 @@
+"""What an endpoint does beyond one call: state that outlives a request, and its upkeep."""

@@ -1,0 +1,136 @@
+"""Keys made, listed and revoked at run time; the file's own keys are read-only here."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from adapters.canonical.faults import Fault
+from gateway.policy.auth import Principal, new_key
+from gateway.services.state import State
+from gateway.settings.snapshot import Limits
+from gateway.store.base import KeyRow
+
+NANO = 1_000_000_000
+
+
+class LimitsRequest(BaseModel):
+    """A key's limits; absent or null is unlimited, 0 lets nothing through."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    rpm: int | None = Field(None, ge=0)
+    tpm: int | None = Field(None, ge=0)
+    concurrent: int | None = Field(None, ge=0)
+    usd_per_day: Decimal | None = Field(None, ge=0)
+    usd_per_month: Decimal | None = Field(None, ge=0)
+    usd_total: Decimal | None = Field(None, ge=0)
+
+    def limits(self) -> Limits:
+        """The same in the house's words: nano-dollars."""
+        return Limits(
+            rpm=self.rpm,
+            tpm=self.tpm,
+            concurrent=self.concurrent,
+            nano_per_day=_nano(self.usd_per_day),
+            nano_per_month=_nano(self.usd_per_month),
+            nano_total=_nano(self.usd_total),
+        )
+
+
+class KeyRequest(BaseModel):
+    """The body of ``POST /admin/keys``. ``expires_in`` is seconds from now."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(min_length=1, max_length=100)
+    role: Literal["caller", "admin"] = "caller"
+    project: str = Field("default", min_length=1, max_length=100)
+    models: list[str] | None = None
+    limits: LimitsRequest = LimitsRequest()
+    expires_in: float | None = Field(None, gt=0)
+
+
+def _nano(usd: Decimal | None) -> int | None:
+    return None if usd is None else int((usd * NANO).to_integral_value())
+
+
+async def create_key(state: State, wanted: KeyRequest) -> dict[str, Any]:
+    """Make and store a key; the answer is the only place where its text ever stands.
+
+    :raises Fault: ``conflict`` if the name is taken.
+    """
+    if any(p.key_name == wanted.name for p in state.keyring.principals()):
+        raise Fault("conflict", "A key of this name exists. Revoke it first, or choose another.")
+    clock = state.runtime.clock
+    text = new_key()
+    now = clock.wall()
+    row = KeyRow(
+        id=clock.new_id("key_"),
+        name=wanted.name,
+        digest=state.keyring.digest(text),
+        role=wanted.role,
+        project=wanted.project,
+        created_at=now,
+        models=None if wanted.models is None else tuple(wanted.models),
+        limits=wanted.limits.limits(),
+        expires_at=None if wanted.expires_in is None else now + wanted.expires_in,
+    )
+    await state.store.add_key(row)
+    await refresh_keys(state)
+    return {"id": row.id, "name": row.name, "project": row.project, "role": row.role, "key": text}
+
+
+async def list_keys(state: State) -> list[dict[str, Any]]:
+    """Keys of the file and of the store, revoked ones included."""
+    rows = [_file_key(p) for p in state.keyring.principals() if p.from_file]
+    return rows + [_stored_key(row) for row in await state.store.keys()]
+
+
+async def revoke_key(state: State, key_id: str) -> dict[str, Any]:
+    """Revoke a stored key.
+
+    :raises Fault: ``conflict`` for a key of the file, ``not_found`` for an unknown one.
+    """
+    if any(p.from_file and p.key_id == key_id for p in state.keyring.principals()):
+        raise Fault(
+            "conflict",
+            "This key stands in the configuration file. Remove it there and reload.",
+        )
+    if not await state.store.revoke_key(key_id, state.runtime.clock.wall()):
+        raise Fault("not_found", "No key of this id is open.")
+    await refresh_keys(state)
+    return {"id": key_id, "revoked": True}
+
+
+async def refresh_keys(state: State) -> None:
+    """Take the store's keys as they are now."""
+    state.keyring.use_stored(await state.store.keys())
+
+
+def _file_key(principal: Principal) -> dict[str, Any]:
+    return {
+        "id": principal.key_id,
+        "name": principal.key_name,
+        "project": principal.project,
+        "role": principal.role,
+        "source": "file",
+        "created_at": None,
+        "expires_at": principal.expires_at,
+        "revoked_at": None,
+    }
+
+
+def _stored_key(row: KeyRow) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "name": row.name,
+        "project": row.project,
+        "role": row.role,
+        "source": "store",
+        "created_at": row.created_at,
+        "expires_at": row.expires_at,
+        "revoked_at": row.revoked_at,
+    }

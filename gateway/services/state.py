@@ -1,0 +1,48 @@
+"""The running gateway as its endpoints see it.
+
+One object, made by :mod:`gateway.app` and handed to every endpoint: nothing is global, so two
+gateways can live in one process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from adapters.canonical.faults import Fault
+from gateway.flow.context import Runtime
+from gateway.observe.logs import Logs
+from gateway.policy.auth import Keyring
+from gateway.settings.snapshot import Snapshot
+from gateway.store.base import Store
+
+
+class Stoppable(Protocol):
+    """A request in flight that can be told to end with a fault."""
+
+    def stop(self, fault: Fault) -> None:
+        """End now: in-band if content has gone out, else as an error answer."""
+        ...
+
+
+@dataclass(slots=True)
+class State:
+    """``runtime`` is swapped whole on reload; a request keeps the one that it started with.
+
+    ``reload`` reads the configuration again and swaps it in, or raises with what is wrong.
+    ``live`` holds the requests in flight, for the drain at the end.
+    """
+
+    runtime: Runtime
+    keyring: Keyring
+    store: Store
+    logs: Logs
+    reload: Callable[[], Awaitable[Snapshot]]
+    live: set[Stoppable] = field(default_factory=set)
+    draining: bool = False
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The configuration in force."""
+        return self.runtime.snapshot
