@@ -225,7 +225,7 @@ def _judge_messages(recording: Recording) -> Told:
         message = client.create(**ask)
     blocks = message.content
     used = message.usage
-    cached = used.cache_read_input_tokens or 0
+    cached, details = used.cache_read_input_tokens or 0, used.output_tokens_details
     return Told(
         ("".join(block.text for block in blocks if block.type == "text"),),
         "",
@@ -236,7 +236,7 @@ def _judge_messages(recording: Recording) -> Told:
             used.input_tokens + cached + (used.cache_creation_input_tokens or 0),
             cached,
             used.output_tokens,
-            0,
+            (details and details.thinking_tokens) or 0,
         ),
     )
 
