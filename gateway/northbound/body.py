@@ -1,0 +1,162 @@
+"""From a caller's bytes to checked JSON: what all northbound dialects do first.
+
+Strict where the two readings of a sloppy body could differ: duplicate keys, lone surrogates
+and deep nesting are refused (fault kinds K10 and K16). Errors name paths and rules,
+never the caller's values (case E08). Must not know any dialect's fields.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import jiter
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
+
+from adapters.canonical.faults import Fault
+from gateway.northbound.base import Limits
+
+MAX_ERRORS = 5
+"""How many problems one 400 lists."""
+
+_PLACE = re.compile(r"at line (\d+) column (\d+)")
+
+_JSON_CAUSES: tuple[tuple[str, str], ...] = (
+    ("duplicate key", "an object names the same key twice"),
+    ("recursion limit", "it is nested too deeply"),
+    ("hex escape", "a \\u escape is half of a surrogate pair"),
+    ("surrogate", "a \\u escape is half of a surrogate pair"),
+    ("unicode", "it is not valid UTF-8"),
+    ("EOF", "it ends too early"),
+    ("trailing", "something follows after its end"),
+    ("control character", "a control character in a string is not escaped"),
+    ("number", "a number is malformed or too long"),
+)
+
+
+def read_object(body: bytes, limits: Limits) -> dict[str, Any]:
+    """The JSON object in ``body``; integers of any length stay exact.
+
+    :raises Fault: ``bad_request`` if it is no JSON, no object, or deeper than the limit.
+    """
+    try:
+        value = jiter.from_json(body, catch_duplicate_keys=True, allow_inf_nan=False)
+    except ValueError as error:
+        raise Fault("bad_request", _json_problem(str(error)), code="invalid_json") from None
+    if not isinstance(value, dict):
+        raise Fault("bad_request", "The request body must be a JSON object.", code="invalid_json")
+    _check_depth(value, limits.depth)
+    return value
+
+
+def _json_problem(told: str) -> str:
+    cause = next((words for sign, words in _JSON_CAUSES if sign in told), "a value is malformed")
+    place = _PLACE.search(told)
+    where = "" if place is None else f" (line {place[1]}, column {place[2]})"
+    return f"The request body is not valid JSON: {cause}{where}."
+
+
+def _check_depth(value: dict[str, Any], limit: int) -> None:
+    # Exact types, not isinstance: the parser makes no subclasses, and this is twice as fast.
+    level: list[Any] = [value]
+    for _ in range(limit):
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if type(outer) is dict else outer)
+            if type(inner) is dict or type(inner) is list
+        ]
+        if not level:
+            return
+    raise Fault(
+        "bad_request",
+        f"The request body is nested more than {limit} levels deep. Flatten it.",
+        code="invalid_json",
+    )
+
+
+def validated(shape: TypeAdapter[Any], value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``value`` checked against ``shape``, a typed dict's adapter.
+
+    :raises Fault: ``bad_request`` whose message lists at most :data:`MAX_ERRORS` problems and
+        whose ``param`` is the path of the first.
+    """
+    try:
+        checked: Mapping[str, Any] = shape.validate_python(value)
+    except ValidationError as error:
+        raise _fault(error, value) from None
+    return checked
+
+
+def _fault(error: ValidationError, value: Mapping[str, Any]) -> Fault:
+    details = error.errors(include_url=False, include_input=False)
+    problems = [(_path(detail, value), _rule(detail)) for detail in details[:MAX_ERRORS]]
+    lines = [f"{path or 'The request body'} {rule}" for path, rule in problems]
+    if len(details) > MAX_ERRORS:
+        lines.append(f"and {len(details) - MAX_ERRORS} more")
+    return Fault("bad_request", "; ".join(lines) + ".", param=problems[0][0] or None)
+
+
+_TAGS = ("union_tag_invalid", "union_tag_not_found")
+
+_RULES: Mapping[str, str] = {
+    "missing": "is required",
+    "union_tag_not_found": "is required",
+    "string_type": "must be a string",
+    "int_type": "must be an integer",
+    "int_from_float": "must be an integer",
+    "float_type": "must be a number",
+    "finite_number": "must be a finite number",
+    "bool_type": "must be true or false",
+    "list_type": "must be a list",
+    "dict_type": "must be an object",
+    "dict_attributes_type": "must be an object",
+    "model_attributes_type": "must be an object",
+    "none_required": "must be null",
+    "string_too_short": "must not be empty",
+}
+"""Pydantic's error types in a caller's words."""
+
+
+def _rule(detail: ErrorDetails) -> str:
+    """What is wanted there. Only the message for a wrong tag repeats the caller's value."""
+    if detail["type"] == "union_tag_invalid":
+        return f"must be one of {detail.get('ctx', {}).get('expected_tags')}"
+    own = _RULES.get(detail["type"])
+    return own or detail["msg"].replace("Input should", "must").replace("should", "must")
+
+
+def _path(detail: ErrorDetails, value: Any) -> str:
+    """The path as the caller would write it, without Pydantic's union tags.
+
+    A step that the caller's own value does not have is a tag, unless it is the last one of a
+    missing field.
+    """
+    location = detail["loc"]
+    steps: list[str | int] = []
+    for number, step in enumerate(location):
+        missing = detail["type"] == "missing" and number == len(location) - 1
+        if _has(value, step):
+            value = value[step]
+        elif not missing:
+            continue
+        steps.append(step)
+    if detail["type"] in _TAGS:
+        steps.append(str(detail.get("ctx", {}).get("discriminator", "type")).strip("'"))
+    return dotted(steps)
+
+
+def _has(value: Any, step: str | int) -> bool:
+    if isinstance(value, dict):
+        return step in value
+    return isinstance(value, list) and isinstance(step, int) and step < len(value)
+
+
+def dotted(steps: Iterable[str | int]) -> str:
+    """``("messages", 0, "role")`` as ``messages[0].role``."""
+    path = ""
+    for step in steps:
+        path += f"[{step}]" if isinstance(step, int) else f".{step}" if path else step
+    return path

@@ -1,0 +1,220 @@
+"""``POST /v1/chat/completions``: the caller's bytes into one canonical request.
+
+Unset stays unset: nothing here fills in a value (fault kind K07). Fields that the canonical
+words do not know become ``extras``, except those that no caller may steer
+(:mod:`gateway.northbound.allow`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from adapters.canonical.faults import Fault
+from adapters.canonical.pairing import check_results
+from adapters.canonical.parts import NO_EXTRAS
+from adapters.canonical.request import (
+    Cache,
+    FunctionTool,
+    JsonObject,
+    JsonSchema,
+    Message,
+    OpaqueTool,
+    Output,
+    PromptRef,
+    Reasoning,
+    Request,
+    Sampling,
+    Tool,
+    ToolChoice,
+)
+from gateway.northbound.allow import cleaned, unknown
+from gateway.northbound.base import DEFAULT_LIMITS, Asked, Limits, Style
+from gateway.northbound.body import read_object, validated
+from gateway.northbound.openai_chat import shapes
+from gateway.northbound.openai_chat.messages import MessageReader
+
+_BODY_FIELDS = frozenset(shapes.Body.__annotations__)
+_FUNCTION_FIELDS = frozenset(shapes.Function.__annotations__)
+_SCHEMA_FIELDS = frozenset(shapes.SchemaFormat.__annotations__)
+_TOOL_FIELDS = frozenset(shapes.FunctionTool.__annotations__)
+
+
+def parse(
+    body: bytes, headers: Mapping[str, str] = NO_EXTRAS, limits: Limits = DEFAULT_LIMITS
+) -> Asked:
+    """Understand a chat request; see :meth:`gateway.northbound.base.Northbound.parse`."""
+    raw = read_object(body, limits)
+    given = validated(shapes.BODY, raw)
+    _check(given, limits)
+    reader = MessageReader()
+    dropped = reader.dropped
+    messages = [reader.read(n, message) for n, message in enumerate(given.get("messages", ()))]
+    extras = unknown(given, _BODY_FIELDS, "", dropped)
+    options = given.get("stream_options") or NO_EXTRAS
+    if options.keys() - _STREAM_FIELDS:
+        unasked = {name: options[name] for name in options if name not in _STREAM_FIELDS}
+        extras = {**extras, "stream_options": cleaned(unasked, "stream_options", dropped)}
+    request = _request(given, tuple(messages), extras, dropped)
+    check_results(request)
+    style = Style(
+        include_usage=bool(options.get("include_usage")),
+        legacy_calls=given.get("functions") is not None,
+    )
+    return Asked(request, style, tuple(dropped))
+
+
+_STREAM_FIELDS = frozenset({"include_usage"})
+
+
+def _check(given: Mapping[str, Any], limits: Limits) -> None:
+    """What the shapes can't say: fields that depend on each other or on the limits."""
+    messages, tools = given.get("messages"), given.get("tools") or given.get("functions") or ()
+    if not messages and not given.get("prompt"):
+        raise Fault("bad_request", "messages: at least one message is needed.", param="messages")
+    for name, items, limit in (
+        ("messages", messages or (), limits.messages),
+        ("tools", tools, limits.tools),
+    ):
+        if len(items) > limit:
+            raise Fault("bad_request", f"{name}: at most {limit} are accepted.", param=name)
+    if given.get("tools") and given.get("functions"):
+        raise Fault(
+            "bad_request",
+            "functions is the older form of tools: send one of them, not both.",
+            param="functions",
+        )
+    choices = given.get("n") or 1
+    if choices > limits.choices:
+        raise Fault(
+            "unsupported",
+            f"n: at most {limits.choices} choice{'s are' if limits.choices > 1 else ' is'} "
+            "supported here. Send that many requests instead.",
+            param="n",
+        )
+
+
+def _request(
+    given: Mapping[str, Any],
+    messages: tuple[Message, ...],
+    extras: Mapping[str, Any],
+    dropped: list[str],
+) -> Request:
+    effort = given.get("reasoning_effort")
+    return Request(
+        model=given["model"],
+        messages=messages,
+        origin="openai-chat",
+        tools=_tools(given, dropped),
+        tool_choice=_tool_choice(given),
+        parallel_tools=given.get("parallel_tool_calls"),
+        output=_output(given.get("response_format"), dropped),
+        sampling=_sampling(given),
+        reasoning=None if effort is None else Reasoning(effort=effort),
+        cache=_cache(given),
+        prompt=_prompt(given.get("prompt")),
+        metadata=given.get("metadata"),
+        end_user=given.get("user"),
+        safety_identifier=given.get("safety_identifier"),
+        service_tier=given.get("service_tier"),
+        verbosity=given.get("verbosity"),
+        store=given.get("store"),
+        stream=bool(given.get("stream")),
+        extras=extras,
+    )
+
+
+def _sampling(given: Mapping[str, Any]) -> Sampling:
+    name = next(
+        (n for n in ("max_completion_tokens", "max_tokens") if given.get(n) is not None), None
+    )
+    stop = given.get("stop")
+    return Sampling(
+        max_output_tokens=None if name is None else given[name],
+        temperature=given.get("temperature"),
+        top_p=given.get("top_p"),
+        stop=() if stop is None else (stop,) if isinstance(stop, str) else tuple(stop),
+        seed=given.get("seed"),
+        frequency_penalty=given.get("frequency_penalty"),
+        presence_penalty=given.get("presence_penalty"),
+        logit_bias=given.get("logit_bias"),
+        logprobs=given.get("logprobs"),
+        top_logprobs=given.get("top_logprobs"),
+        n=given.get("n"),
+        limit_name=name,
+    )
+
+
+def _tools(given: Mapping[str, Any], dropped: list[str]) -> tuple[Tool, ...] | None:
+    tools, functions = given.get("tools"), given.get("functions")
+    if tools is not None:
+        return tuple(_tool(tool, f"tools[{n}]", dropped) for n, tool in enumerate(tools))
+    if functions is not None:
+        return tuple(
+            _function(function, f"functions[{n}]", {}, dropped)
+            for n, function in enumerate(functions)
+        )
+    return None
+
+
+def _tool(tool: Mapping[str, Any], where: str, dropped: list[str]) -> Tool:
+    kind = tool["type"]
+    if kind == "function":
+        around = unknown(tool, _TOOL_FIELDS, where, dropped)
+        return _function(tool["function"], f"{where}.function", around, dropped)
+    data = cleaned(dict(tool), where, dropped)
+    inner = data.get(kind)
+    name = inner.get("name") if isinstance(inner, dict) else None
+    return OpaqueTool("openai-chat", kind, data, name if isinstance(name, str) else None)
+
+
+def _function(
+    function: Mapping[str, Any], where: str, around: Mapping[str, Any], dropped: list[str]
+) -> FunctionTool:
+    within = unknown(function, _FUNCTION_FIELDS, where, dropped)
+    return FunctionTool(
+        function["name"],
+        function.get("description"),
+        function.get("parameters"),
+        function.get("strict"),
+        {**around, **within} if around or within else NO_EXTRAS,
+    )
+
+
+def _tool_choice(given: Mapping[str, Any]) -> ToolChoice | None:
+    choice = given.get("tool_choice")
+    if choice is None:
+        choice = given.get("function_call")
+        if isinstance(choice, dict):
+            return ToolChoice("named", choice["name"])
+    if choice is None or isinstance(choice, str):
+        return None if choice is None else ToolChoice(choice)  # type: ignore[arg-type]
+    if choice["type"] == "function":
+        return ToolChoice("named", choice["function"]["name"])
+    return ToolChoice("opaque", data=choice)
+
+
+def _output(given: Mapping[str, Any] | None, dropped: list[str]) -> Output | None:
+    if given is None or given["type"] == "text":
+        return None
+    if given["type"] == "json_object":
+        return JsonObject()
+    asked = given["json_schema"]
+    unknown(asked, _SCHEMA_FIELDS, "response_format.json_schema", dropped)
+    return JsonSchema(
+        asked["name"], asked.get("schema", {}), asked.get("strict"), asked.get("description")
+    )
+
+
+def _cache(given: Mapping[str, Any]) -> Cache | None:
+    key, retention = given.get("prompt_cache_key"), given.get("prompt_cache_retention")
+    options = given.get("prompt_cache_options")
+    if key is None and retention is None and options is None:
+        return None
+    return Cache(key=key, retention=retention, options=options)
+
+
+def _prompt(given: Mapping[str, Any] | None) -> PromptRef | None:
+    if given is None:
+        return None
+    return PromptRef(given["id"], given.get("version"), given.get("variables") or NO_EXTRAS)
