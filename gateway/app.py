@@ -16,6 +16,7 @@ from adapters.canonical.clock import Clock, SystemClock
 from adapters.canonical.faults import Fault
 from adapters.registry import Endpoint, build_adapter
 from gateway.flow.context import Runtime
+from gateway.flow.memory import Memory
 from gateway.http.middleware import App
 from gateway.http.routes import build
 from gateway.http.server import Server, listening
@@ -120,6 +121,7 @@ class _Parts:
             metrics=metrics,
             clock=clock,
             random=random.Random(),  # noqa: S311 - spreads retries, guards nothing
+            memory=Memory(clock.monotonic),
         )
         self.state = State(runtime, keyring, store, logs, self.reload)
         self._use(snapshot)
@@ -158,6 +160,7 @@ class _Parts:
             metrics=old.metrics,
             clock=old.clock,
             random=old.random,
+            memory=old.memory,
         )
 
     def _secrets(self, snapshot: Snapshot) -> None:

@@ -12,13 +12,14 @@ from dataclasses import replace
 
 from adapters.canonical.events import Failed, Finished
 from adapters.canonical.faults import Fault
-from adapters.canonical.stage import Pipe
+from adapters.canonical.stage import Pipe, Stage
 from adapters.registry import DIALECTS
 from adapters.wire.call import Timeouts
 from gateway.flow.books import Books, Try
 from gateway.flow.context import AttemptNote, Call, CallSink, Head, Outcome, Prepared
 from gateway.flow.count import Counted
 from gateway.flow.gate import Gate
+from gateway.flow.memory import Remember
 from gateway.flow.prepare import prepare
 from gateway.flow.record import Meter
 from gateway.routing.plan import Plan
@@ -90,6 +91,15 @@ class _Attempting:
         hold = self._call.alias.commit == "complete" or not self._call.request.stream
         return Meter(self._call.runtime.clock.monotonic), Gate(hold_all=hold)
 
+    def _pipe(self, one: Try) -> list[Stage]:
+        """The stages of the attempt, in the design's order; the gate is always last."""
+        stages: list[Stage] = [one.meter]
+        if self._call.request.origin == "openai-chat":
+            memory, project = self._call.runtime.memory, self._call.principal.project
+            stages.append(Remember(memory, project))
+        stages.append(one.gate)
+        return stages
+
     async def _pump(self, one: Try) -> Fault | None:
         """Carry the attempt to its end; its fault, or ``None`` if the answer is whole."""
         call, deployment = self._call, one.prepared.target.deployment
@@ -98,7 +108,7 @@ class _Attempting:
         one.pumped = await call.runtime.adapters[deployment.provider.name].pump(
             one.prepared.encoded.call,
             decoder=DIALECTS[deployment.provider.dialect].decoder(verbatim=same),
-            pipe=Pipe((one.meter, one.gate)),
+            pipe=Pipe(self._pipe(one)),
             sink=self._sink,
             timeouts=self._timeouts(one.prepared),
         )

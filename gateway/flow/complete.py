@@ -5,11 +5,19 @@ HTTP endpoints, runs and workflows all come through here; nothing else talks to 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gateway.flow.attempt import attempt
 from gateway.flow.context import Call, CallSink, Outcome
 from gateway.flow.count import Counted
 from gateway.flow.route import route
 from gateway.policy.admit import admit
+
+
+def recalled(call: Call) -> Call:
+    """The call with the sealed reasoning that its client could not carry."""
+    request = call.runtime.memory.recall(call.principal.project, call.request)
+    return call if request is call.request else replace(call, request=request)
 
 
 async def complete(call: Call, sink: CallSink) -> Outcome:
@@ -20,6 +28,7 @@ async def complete(call: Call, sink: CallSink) -> Outcome:
     :raises asyncio.CancelledError: when the caller has left; the books are closed then, too.
     """
     admit(call.principal, call.request, call.alias)
+    call = recalled(call)
     counted = Counted(call.request, call.size)
     planned = await route(call, counted)
     return await attempt(call, planned, counted, sink)

@@ -17,6 +17,7 @@ from adapters.canonical.events import Event, Failed, Terminal, Usage
 from adapters.canonical.facts import Facts
 from adapters.canonical.request import Request
 from adapters.wire.call import Encoded
+from gateway.flow.memory import Memory
 from gateway.observe.metrics import Metrics
 from gateway.policy.auth import Principal
 from gateway.routing.breaker import Breakers
@@ -37,6 +38,7 @@ class Runtime:
     metrics: Metrics
     clock: Clock
     random: random.Random
+    memory: Memory
 
 
 @dataclass(frozen=True, slots=True)

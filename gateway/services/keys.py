@@ -21,12 +21,12 @@ class LimitsRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    rpm: int | None = Field(None, ge=0)
-    tpm: int | None = Field(None, ge=0)
-    concurrent: int | None = Field(None, ge=0)
-    usd_per_day: Decimal | None = Field(None, ge=0)
-    usd_per_month: Decimal | None = Field(None, ge=0)
-    usd_total: Decimal | None = Field(None, ge=0)
+    rpm: int | None = Field(default=None, ge=0)
+    tpm: int | None = Field(default=None, ge=0)
+    concurrent: int | None = Field(default=None, ge=0)
+    usd_per_day: Decimal | None = Field(default=None, ge=0)
+    usd_per_month: Decimal | None = Field(default=None, ge=0)
+    usd_total: Decimal | None = Field(default=None, ge=0)
 
     def limits(self) -> Limits:
         """The same in the house's words: nano-dollars."""
@@ -47,10 +47,10 @@ class KeyRequest(BaseModel):
 
     name: str = Field(min_length=1, max_length=100)
     role: Literal["caller", "admin"] = "caller"
-    project: str = Field("default", min_length=1, max_length=100)
+    project: str = Field(default="default", min_length=1, max_length=100)
     models: list[str] | None = None
     limits: LimitsRequest = LimitsRequest()
-    expires_in: float | None = Field(None, gt=0)
+    expires_in: float | None = Field(default=None, gt=0)
 
 
 def _nano(usd: Decimal | None) -> int | None:
