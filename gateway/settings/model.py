@@ -24,6 +24,7 @@ from gateway.settings.rooms import (
 from gateway.settings.scalars import (
     AtLeastOne,
     Count,
+    Days,
     Instant,
     Name,
     NotNegative,
@@ -53,13 +54,11 @@ class ServerTable(Table):
 
 
 class RetentionTable(Table):
-    """Days that the rows of each table are kept; ``0`` keeps nothing past the next sweep."""
+    """Days that the rows of each table are kept: ``0`` keeps nothing past the next sweep,
+    ``inf`` keeps all. ``requests`` are single calls, ``rollups`` the daily sums."""
 
-    requests: NotNegative = 90.0
-    usage: NotNegative = 1100.0
-    responses: NotNegative = 30.0
-    runs: NotNegative = 30.0
-    idempotency: NotNegative = 1.0
+    requests: Days = 90.0
+    rollups: Days = 800.0
 
 
 class StoreTable(Table):

@@ -35,6 +35,12 @@ def _float(value: Any) -> float:
     return float(_decimal(value))
 
 
+def _days(value: Any) -> float:
+    if isinstance(value, Decimal) and value == Decimal("Infinity"):
+        return float("inf")
+    return _float(value)
+
+
 def _unix(value: Any) -> float:
     """A TOML date or date-time as Unix seconds; without an offset it is UTC."""
     if isinstance(value, date) and not isinstance(value, datetime):
@@ -53,6 +59,7 @@ Number = Annotated[float, BeforeValidator(_float)]
 Positive = Annotated[float, BeforeValidator(_float), Field(gt=0)]
 NotNegative = Annotated[float, BeforeValidator(_float), Field(ge=0)]
 Seconds = Positive
+Days = Annotated[float, BeforeValidator(_days), Field(ge=0)]
 Share = Annotated[float, BeforeValidator(_float), Field(gt=0, le=1)]
 Count = Annotated[int, Field(ge=0)]
 AtLeastOne = Annotated[int, Field(ge=1)]

@@ -122,9 +122,9 @@ class Resolver:
 
     def _sqlite_path(self, path: Path, url: str) -> str:
         name = url.removeprefix("sqlite:///")
-        if name == url or not name:
+        if name == url or name in ("", ":memory:") or name.endswith("/"):
             self._findings.add(path, 'must name a file: "sqlite:///gateway.db"')
-        return name if name == ":memory:" else str(self._store_dir / name)
+        return str(self._store_dir / name)
 
     def _check_postgres(self, path: Path, written: str) -> None:
         password = urlsplit(written).password

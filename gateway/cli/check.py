@@ -1,0 +1,79 @@
+"""``gateway check``: is a configuration sound?"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING
+
+from gateway.cli.configured import add_config, config_path, read
+from gateway.cli.exits import Exit
+from gateway.cli.output import out, say
+
+if TYPE_CHECKING:
+    from gateway.settings.problems import Problem
+    from gateway.settings.snapshot import Snapshot
+
+EXAMPLES = """\
+Checks all that `gateway serve` checks before it opens its port: every key and value, secrets,
+prompts, schemas, agents and workflows. Nothing is sent to any provider.
+
+examples:
+  gateway check --config gateway.toml && systemctl reload gateway
+  gateway check --config gateway.toml --format json
+"""
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """``check --config FILE``."""
+    parser = commands.add_parser(
+        "check",
+        help="say whether a configuration is sound, and what is wrong with it",
+        description="Say whether a configuration is sound, and everything that is wrong with it.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_config(parser)
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="(text)")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the faults, or that there are none."""
+    from gateway.app import check
+    from gateway.settings.problems import ConfigError
+
+    path = config_path(args)
+    try:
+        snapshot = read(args)
+        problems = check(snapshot)
+    except ConfigError as error:
+        problems = list(error.problems)
+    if args.format == "json":
+        out(json.dumps([_as_json(problem) for problem in problems], indent=2))
+    else:
+        for problem in problems:
+            say(str(problem))
+        if not problems:
+            out(f"{path}: sound. {summary(snapshot)}")
+    return Exit.CONFIG if problems else Exit.OK
+
+
+def summary(snapshot: Snapshot) -> str:
+    """What a configuration holds, in one line."""
+    parts = (
+        (len(snapshot.providers), "provider"),
+        (len(snapshot.aliases), "model"),
+        (len(snapshot.keys), "key"),
+    )
+    counted = ", ".join(f"{n} {word}{'' if n == 1 else 's'}" for n, word in parts)
+    return f"{counted}; prices: {snapshot.price_table}; hash {snapshot.hash[:12]}"
+
+
+def _as_json(problem: Problem) -> dict[str, object]:
+    return {
+        "file": problem.file,
+        "line": problem.line,
+        "where": problem.where,
+        "message": problem.message,
+    }
