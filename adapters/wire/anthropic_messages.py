@@ -67,7 +67,12 @@ RAW_REASONS: Mapping[Reason, str] = {
 
 
 def reason_of(raw: str) -> Reason:
-    """The canonical reason for a ``stop_reason``; never a plain ``stop`` for an unknown one."""
+    """The canonical reason for a ``stop_reason``; never a plain ``stop`` for an unknown one.
+
+    :raises ValueError: where it is no text.
+    """
+    if not isinstance(raw, str):
+        raise ValueError("a stop_reason is no text")
     return STOP_REASONS.get(raw, "unknown")
 
 

@@ -84,7 +84,5 @@ def _answer(message: Mapping[str, Any]) -> list[Event]:
         events.append(UsageReported(usage_of(message["usage"])))
     raw = message.get("stop_reason")
     if raw is None:
-        events.append(truncated("it ended without a stop_reason"))
-    else:
-        events.append(Finished(reason_of(raw), raw, message.get("stop_sequence"), end))
-    return events
+        return [*events, truncated("it ended without a stop_reason")]
+    return [*events, Finished(reason_of(raw), raw, message.get("stop_sequence"), end)]
