@@ -8,7 +8,7 @@ from dataclasses import replace
 import orjson
 
 from adapters.simulator import mind
-from adapters.simulator.words import Answer, Ask, Call, Refuse, Say, Think
+from adapters.simulator.words import Answer, Ask, Call, Refuse, Say
 
 Args = Mapping[str, str]
 MAX_PIECES = 100_000
@@ -101,26 +101,6 @@ def _count(args: Args) -> int:
     return min(int(args["N"]), MAX_PIECES)
 
 
-def reasoning(answer: Answer, ask: Ask, args: Args) -> Answer:
-    """Reasoning first, asked for or not."""
-    return _thinking(answer, mind.thought(ask))
-
-
-def hidden_reasoning(answer: Answer, ask: Ask, args: Args) -> Answer:
-    """Reasoning that comes sealed, without readable text."""
-    return _thinking(answer, replace(mind.thought(ask), hidden=True))
-
-
-def _thinking(answer: Answer, thought: Think) -> Answer:
-    rest = [part for part in answer.parts if not isinstance(part, Think)]
-    return replace(answer, parts=(thought, *rest))
-
-
-def slow_tokens(answer: Answer, ask: Ask, args: Args) -> Answer:
-    """MS milliseconds before each delta."""
-    return replace(answer, pace=float(args["MS"]) / 1000)
-
-
 _INVALID = {"the_schema": "does not know this", "answer": 42}
 
 
@@ -175,7 +155,7 @@ def dirty(ask: Ask, args: Args) -> Answer:
     return Answer((Say(DIRT[args["DIRT"]][1](_json(ask))),))
 
 
-def dirty_then_clean(ask: Ask, args: Args) -> Answer:
+def once_dirty(ask: Ask, args: Args) -> Answer:
     """The right JSON, spoiled until the conversation has an answer."""
     return dirty(ask, args) if ask.turn == 0 else Answer((Say(_json(ask)),))
 

@@ -59,7 +59,7 @@ def _ending(told: Told) -> dict[str, Any]:
         explanation = " ".join(texts) or None
         details = {"type": "refusal", "category": None, "explanation": explanation}
     return {
-        "stop_reason": reason,
+        "stop_reason": reason if told.answer.reason is None else told.answer.reason,
         "stop_sequence": told.answer.sequence,
         "stop_details": details,
     }

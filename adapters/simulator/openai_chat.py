@@ -139,6 +139,8 @@ def usage(counted: Usage) -> dict[str, Any]:
 
 def _finish(told: Told) -> str:
     ending = told.answer.ending
+    if told.answer.reason is not None:
+        return told.answer.reason
     return "function_call" if ending == "tools" and _legacy(told) else _FINISH[ending]
 
 

@@ -83,7 +83,7 @@ class _Response:
 
     def __init__(self, told: Told) -> None:
         self.told = told
-        self.incomplete = _INCOMPLETE.get(told.answer.ending)
+        self.incomplete = told.answer.reason or _INCOMPLETE.get(told.answer.ending)
         given = {key: told.body[key] for key in _DEFAULTS if told.body.get(key) is not None}
         self._object: dict[str, Any] = {
             "id": told.mint.new("resp_", 48),

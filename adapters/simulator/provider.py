@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import re
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import orjson
 
-from adapters.simulator import catalogue, mind, more
-from adapters.simulator.catalogue import Word
+from adapters.simulator import mind, more
+from adapters.simulator.catalogue import Kind
 from adapters.simulator.http import Request
 from adapters.simulator.log import Attempt, Log
 from adapters.simulator.meter import PromptCache, measure
+from adapters.simulator.names import Names, Word
 from adapters.simulator.script import Scripts
 from adapters.simulator.voice import Mint, Told, Voice
 from adapters.simulator.voices import CHAT, MESSAGES, RESPONSES
+from adapters.simulator.wirefaults import Scene
 from adapters.simulator.words import (
     Answer,
     Ask,
@@ -37,8 +38,6 @@ from adapters.simulator.words import (
 )
 
 WRONG_KEY = "sk-wrong"
-_MAX_COUNTED = 10_000
-"""Model names whose calls are counted; beyond that all counting starts anew."""
 
 
 class Provider:
@@ -49,7 +48,7 @@ class Provider:
         self.scripts = Scripts()
         self._mint = Mint()
         self._cache = PromptCache()
-        self._calls: Counter[str] = Counter()
+        self._names = Names()
         self._routes: dict[tuple[str, str], tuple[Voice, Callable[..., Reply]]] = {
             ("POST", "/chat/completions"): (CHAT, self._converse),
             ("POST", "/responses"): (RESPONSES, self._converse),
@@ -97,17 +96,24 @@ class Provider:
 
     def _converse(self, voice: Voice, attempt: Attempt, path: str) -> Reply:
         body = _object(attempt)
-        words = _words(attempt.model)
-        if not any(word.entry.name == "lenient" for word in words):
+        words = self._names.read(attempt.model or "")
+        if not any(word.entry.name == "lenient" for word in words.get("flag", ())):
             voice.judge(body, attempt.headers)
         ask = _read(voice, body)
         scripted = self.scripts.next(ask)
         if isinstance(scripted, Reply):
             return scripted
         if isinstance(scripted, str):
-            words = _words(scripted)
+            words = self._names.read(scripted)
+        for word in words.get("error", ()):
+            trouble = word.entry.act(word.args, attempt)
+            if trouble is not None:
+                return self._error(voice, trouble)
         answer = scripted if isinstance(scripted, Answer) else _answer(ask, words)
-        return self._told(voice, ask, answer, body)
+        reply = self._told(voice, ask, answer, body)
+        for word in words.get("spoil", ()):
+            reply = word.entry.act(reply, Scene(voice, word.args))
+        return reply
 
     def _told(self, voice: Voice, ask: Ask, answer: Answer, body: Body) -> Reply:
         """``answer`` in the words of the protocol, as a stream or whole."""
@@ -160,27 +166,16 @@ class Provider:
         return _json(200, more.model(name, voice is MESSAGES), voice.headers(self._mint))
 
 
-def _answer(ask: Ask, words: tuple[Word, ...]) -> Answer:
-    answer = mind.reply(ask)
-    for word in words:
-        if word.entry.kind == "answer":
-            answer = word.entry.act(ask, word.args)
+def _answer(ask: Ask, words: Mapping[Kind, tuple[Word, ...]]) -> Answer:
+    """What the model says by itself or by its name's leave."""
+    made = [word.entry.act(ask, word.args) for word in words.get("answer", ())]
+    answer: Answer = made[-1] if made else mind.reply(ask)
     if ask.thinks and answer.parts:
         answer = replace(answer, parts=(mind.thought(ask), *answer.parts))
     answer = mind.bounded(answer, ask)
-    for word in words:
-        if word.entry.kind == "change":
-            answer = word.entry.act(answer, ask, word.args)
+    for word in words.get("change", ()):
+        answer = word.entry.act(answer, ask, word.args)
     return answer
-
-
-def _words(model: str | None) -> tuple[Word, ...]:
-    try:
-        return catalogue.words(model or "")
-    except ValueError as error:
-        raise Refused(
-            Trouble(404, f"{error}.", "not_found_error", "model_not_found", "model")
-        ) from error
 
 
 def _read(voice: Voice, body: Body) -> Ask:

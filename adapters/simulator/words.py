@@ -144,6 +144,7 @@ class Answer:
 
     ``pace`` is seconds before each delta. ``usage`` is counted where it is not given;
     ``reports_usage=False`` leaves it out of the answer. ``sequence`` is the stop sequence met.
+    ``reason`` goes out in the place of the vendor's word for the stop.
     """
 
     parts: tuple[Part, ...] = ()
@@ -152,6 +153,7 @@ class Answer:
     reports_usage: bool = True
     pace: float = 0.0
     sequence: str | None = None
+    reason: str | None = None
 
     @property
     def ending(self) -> Stop:
