@@ -28,6 +28,10 @@ _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = (
 """What looks like a key. The literal guards its pattern: most lines hold none of them."""
 
 
+def _escaped(text: str, *, ascii_only: bool) -> str:
+    return json.dumps(text, ensure_ascii=ascii_only)[1:-1]
+
+
 class Scrubber:
     """Replaces registered values, and what has the shape of a key, by ``***``.
 
@@ -40,10 +44,13 @@ class Scrubber:
         self._forms: tuple[str, ...] = ()
 
     def register(self, secret: str) -> None:
-        """From now on ``secret`` is replaced, also where it is escaped for JSON or a URL."""
+        """From now on ``secret`` is replaced, also escaped for JSON (twice, as a body quoted in
+        a line is) or for a URL."""
         if len(secret) < SHORTEST:
             return
-        forms = {secret, json.dumps(secret)[1:-1], quote(secret, safe=""), *self._forms}
+        once = {_escaped(secret, ascii_only=True), _escaped(secret, ascii_only=False)}
+        twice = {_escaped(form, ascii_only=False) for form in once}
+        forms = {secret, quote(secret, safe=""), *once, *twice, *self._forms}
         # the longest first: a secret that contains another must go whole
         self._forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
 
