@@ -15,6 +15,7 @@ from adapters.canonical.parts import Dialect as DialectName
 from adapters.canonical.request import Request
 from adapters.dialects import base
 from adapters.dialects.openai_responses import encode, errors
+from adapters.dialects.openai_responses.fields import FIELDS
 from adapters.dialects.openai_responses.stream import ResponsesDecoder
 from adapters.wire.call import Encoded
 
@@ -25,7 +26,7 @@ class ResponsesDialect:
     __slots__ = ()
 
     name: DialectName = "openai-responses"
-    FIELDS: Mapping[str, base.Field] = encode.FIELDS
+    FIELDS: Mapping[str, base.Field] = FIELDS
 
     def encode(self, request: Request, model: str, facts: Facts) -> Encoded:
         return encode.encode(request, model, facts)

@@ -1,9 +1,9 @@
 """Request -> the body of ``POST /responses``.
 
-Every canonical field has a row in :data:`FIELDS`: mapped, refused or dropped. Nothing is stored
-at the provider unless the caller asked for it (``store=false`` is written and named), and where
-nothing is stored, a reasoning model is asked for its encrypted reasoning, so that the next turn
-can hand it back. Must not know sockets, keys or prices.
+How each canonical field fares stands in :mod:`.fields`. Nothing is stored at the provider unless
+the caller asked for it (``store=false`` is written and named), and where nothing is stored, a
+reasoning model is asked for its encrypted reasoning, so that the next turn can hand it back.
+Must not know sockets, keys or prices.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Any
 from adapters.canonical.facts import Facts
 from adapters.canonical.faults import Fault
 from adapters.canonical.request import JsonObject, JsonSchema, Reasoning, Request
-from adapters.dialects.base import Field
 from adapters.dialects.openai_responses.items import InputItems
 from adapters.dialects.openai_responses.notes import Notes
 from adapters.dialects.openai_responses.tools import wire_choice, wire_tools
@@ -23,47 +22,6 @@ from adapters.wire.json import dumps
 from adapters.wire.openai_responses import ENCRYPTED, LOGPROBS
 
 PATH = "/responses"
-
-FIELDS: Mapping[str, Field] = {
-    "model": Field("mapped", "model", "The target's model name, never the alias."),
-    "messages": Field("mapped", "input", "Calls, results and reasoning are items of their own."),
-    "instructions": Field("mapped", "instructions", "Several blocks are joined by an empty line."),
-    "tools": Field("mapped", "tools", "`strict` is written out; unset means true here."),
-    "tool_choice": Field("mapped", "tool_choice"),
-    "parallel_tools": Field("mapped", "parallel_tool_calls"),
-    "output": Field("mapped", "text.format"),
-    "verbosity": Field("mapped", "text.verbosity"),
-    "sampling.max_output_tokens": Field("mapped", "max_output_tokens"),
-    "sampling.temperature": Field("mapped", "temperature"),
-    "sampling.top_p": Field("mapped", "top_p"),
-    "sampling.top_logprobs": Field("mapped", "top_logprobs"),
-    "sampling.logprobs": Field("mapped", "include", "As `message.output_text.logprobs`."),
-    "sampling.stop": Field("refused", None, "The protocol has no stop sequences."),
-    "sampling.n": Field("refused", None, "One answer a call; `n` of 1 is taken."),
-    "sampling.top_k": Field("dropped"),
-    "sampling.seed": Field("dropped"),
-    "sampling.frequency_penalty": Field("dropped"),
-    "sampling.presence_penalty": Field("dropped"),
-    "sampling.logit_bias": Field("dropped"),
-    "reasoning.effort": Field("mapped", "reasoning.effort", "The nearest that the model takes."),
-    "reasoning.summary": Field("mapped", "reasoning.summary"),
-    "reasoning.budget_tokens": Field("mapped", "reasoning.effort", "By size, where none is set."),
-    "reasoning.mode": Field("mapped", "reasoning.effort", "`disabled` is the least effort."),
-    "reasoning.display": Field("mapped", "reasoning.summary", "`summarized` asks for `auto`."),
-    "cache.key": Field("mapped", "prompt_cache_key"),
-    "cache.retention": Field("mapped", "prompt_cache_retention"),
-    "cache.options": Field("mapped", "prompt_cache_options"),
-    "cache.control": Field("dropped"),
-    "prompt": Field("mapped", "prompt", "Only from a Responses caller; refused from others."),
-    "metadata": Field("mapped", "metadata"),
-    "end_user": Field("mapped", "user"),
-    "safety_identifier": Field("mapped", "safety_identifier"),
-    "service_tier": Field("mapped", "service_tier"),
-    "store": Field("mapped", "store", "`false` unless the caller asked."),
-    "stream": Field("mapped", "stream"),
-    "extras": Field("mapped", None, "Only from a Responses caller; dropped and named else."),
-    "headers": Field("mapped", None, "Only from a Responses caller."),
-}
 
 _SAME_NAME: tuple[tuple[str, Callable[[Request], Any]], ...] = (
     ("max_output_tokens", lambda r: r.sampling.max_output_tokens),
