@@ -152,6 +152,7 @@ class FactsTable(Table):
     one_of: list[list[str]] | None = None
     efforts: list[str] | None = None
     thinking: Literal["manual", "adaptive", "none"] | None = None
+    limit_name: Literal["max_tokens", "max_completion_tokens"] | None = None
     price: PriceTable | None = None
 
 

@@ -31,6 +31,7 @@ _REPLACED = (
     "one_of",
     "efforts",
     "thinking",
+    "limit_name",
     "price",
 )
 """Keys of which a later row's word stands alone; the others add up."""
