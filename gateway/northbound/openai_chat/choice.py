@@ -75,9 +75,9 @@ class OpenText(OpenPart):
         self._start = choice.length
         self._cited: list[Any] = list(head.citations)
 
-    def more(self, text: str, section: int) -> Delta:
+    def more(self, text: str, section: int) -> Delta | None:
         self.choice.length += len(text)
-        return {"content": text}
+        return {"content": text} if text else None
 
     def note(self, key: str, value: Any) -> None:
         if key == "citation":
@@ -101,8 +101,8 @@ class OpenRefusal(OpenPart):
         super().__init__(choice, head)
         choice.refused = True
 
-    def more(self, text: str, section: int) -> Delta:
-        return {"refusal": text}
+    def more(self, text: str, section: int) -> Delta | None:
+        return {"refusal": text} if text else None
 
     def logprobs(self, value: Any) -> Delta:
         return {"content": None, "refusal": value}
@@ -111,7 +111,7 @@ class OpenRefusal(OpenPart):
 class OpenThinking(OpenPart):
     """Reasoning: its text as it comes; signature and seal with its end, in one whole detail."""
 
-    __slots__ = ("_fresh", "_head", "_notes", "_section", "_sections", "_texts")
+    __slots__ = ("_fresh", "_head", "_notes", "_said", "_section", "_sections", "_texts")
 
     def __init__(self, choice: Choice, head: Thinking) -> None:
         super().__init__(choice, head)
@@ -121,13 +121,17 @@ class OpenThinking(OpenPart):
         self._notes: dict[str, Any] = {}
         self._fresh = choice.reasoned
         self._section = 0
+        self._said = False
 
-    def more(self, text: str, section: int) -> Delta:
+    def more(self, text: str, section: int) -> Delta | None:
         self._texts.append(text)
+        # An empty text still opens its section, which has to come back.
         self._sections.setdefault(section, []).append(text)
+        if not text:
+            return None
         # A break before the first text of every section and part but the very first.
-        apart = self._fresh or (section != self._section and bool(self._texts[:-1]))
-        self._fresh, self._section = False, section
+        apart = self._fresh or (section != self._section and self._said)
+        self._fresh, self._section, self._said = False, section, True
         self.choice.reasoned = True
         return {"reasoning_content": answer.SECTION_BREAK + text if apart else text}
 
@@ -169,7 +173,9 @@ class OpenCall(OpenPart):
             return {"function_call": {"name": head.name, "arguments": head.arguments}}
         return {"tool_calls": [{"index": self._slot, **answer.call_object(head)}]}
 
-    def more(self, text: str, section: int) -> Delta:
+    def more(self, text: str, section: int) -> Delta | None:
+        if not text:
+            return None
         if self._legacy:
             return {"function_call": {"arguments": text}}
         return {"tool_calls": [{"index": self._slot, self._body: {self._field: text}}]}

@@ -125,8 +125,6 @@ class StreamEncoder:
 
     def _delta(self, event: TextDelta | ArgumentsDelta | ThinkingDelta) -> bytes:
         part = self._parts[event.index]
-        if not event.text:
-            return b""
         section = event.section if isinstance(event, ThinkingDelta) else 0
         return self._deltas(part.choice.number, part.more(event.text, section))
 
