@@ -50,6 +50,7 @@ FIELDS: Mapping[str, Field] = {
     "sampling.logprobs": _refused("The API gives no log-probabilities."),
     "sampling.top_logprobs": _refused("The API gives no log-probabilities."),
     "sampling.n": _refused("The API gives one answer; n = 1 is fine."),
+    "sampling.limit_name": Field("mapped", None, "The limit has one name here."),
     "reasoning.effort": _mapped(
         "output_config.effort", "With adaptive thinking, or a token budget on older models."
     ),

@@ -101,7 +101,8 @@ class Stream:
 
     def feed(self, event: Json, name: str) -> list[Event]:
         """The canonical events of one wire event. ``name`` stands in for a missing ``type``."""
-        kind = event.get("type") or name
+        given = event.get("type")
+        kind = given if isinstance(given, str) else name
         handler = _HANDLERS.get(kind)
         try:
             events = handler(self, event) if handler is not None else self._unknown(kind, event)
@@ -245,7 +246,8 @@ def _thinking_delta(opened: _Open, delta: Json) -> list[Event]:
 
 
 def _signature_delta(opened: _Open, delta: Json) -> list[Event]:
-    return [PartAnnotated(opened.index, "signature", delta["signature"])]
+    signature = delta["signature"]
+    return [PartAnnotated(opened.index, "signature", signature)] if signature else []
 
 
 def _citations_delta(opened: _Open, delta: Json) -> list[Event]:
