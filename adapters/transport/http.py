@@ -13,6 +13,7 @@ very step, so no second cancellation can interrupt it and no connection stays co
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import ssl
 from collections.abc import Mapping
@@ -80,15 +81,19 @@ class HttpTransport:
         self.pool_size = pool_size
         self.clock: Clock = SystemClock() if clock is None else clock
         self.slots = asyncio.Semaphore(pool_size)
-        self.active = 0
-        """Calls that hold a connection, or are making one."""
-        self.lingering: set[Exchange] = set()
+        self.exchanges: set[Exchange] = set()
+        """Those that hold a connection, or are making one."""
         root, mark, query = _checked("base_url", base_url).partition("?")
         self._root, self._query = root.rstrip("/"), mark + query
         self._proxy = None if proxy is None else _checked("proxy", proxy)
         self._ssl = True if ca_file is None else _trust(ca_file)
         self._session: aiohttp.ClientSession | None = None
         self._closing: asyncio.Task[None] | None = None
+
+    @property
+    def active(self) -> int:
+        """Calls that hold a connection, or are making one."""
+        return len(self.exchanges)
 
     def open(self, call: WireCall, headers: Mapping[str, str], timeouts: Timeouts) -> Exchange:
         """The exchange for one call, not yet begun: ``async with``, then ``await start()``.
@@ -133,16 +138,17 @@ class HttpTransport:
     async def close(self) -> None:
         """Close every socket, those of running calls included. May be called twice."""
         if self._closing is None:
-            for exchange in tuple(self.lingering):
-                exchange.close()
+            for exchange in tuple(self.exchanges):
+                exchange.drop()
             self._closing = asyncio.ensure_future(self._close())
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:
         if self._session is None:
             return
-        async with asyncio.timeout(CLOSE_SECONDS):
-            await self._session.close()
+        with contextlib.suppress(TimeoutError):  # the sockets are closed before it waits
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await self._session.close()
 
 
 class Exchange:
@@ -158,7 +164,6 @@ class Exchange:
         "_headers",
         "_linger",
         "_response",
-        "_slotted",
         "_timeouts",
         "_transport",
         "_upstream",
@@ -183,7 +188,6 @@ class Exchange:
         self._watch = Watch(timeouts.total)
         self._response: aiohttp.ClientResponse | None = None
         self._upstream: asyncio.WriteTransport | None = None
-        self._slotted = False
         self._linger: asyncio.TimerHandle | None = None
         self.status: int | None = None
         self.headers: Mapping[str, str] = {}
@@ -303,28 +307,26 @@ class Exchange:
             self.close()
             return
         self._watch.close()
-        transport = self._transport
-        transport.lingering.add(self)
         self._linger = asyncio.get_running_loop().call_later(LINGER, self.close)
         content.on_eof(self.close)
 
     def close(self) -> None:
         """Give everything back, now: a socket whose body is not at its end is aborted."""
-        transport = self._transport
         self._watch.close()
         if self._linger is not None:
             self._linger.cancel()
-            transport.lingering.discard(self)
-        if not self._reusable and self._upstream is not None:
-            # abort() and not close(): a graceful close would first flush what is left of the
-            # request, and over TLS wait up to 30 s for the provider's goodbye.
-            self._upstream.abort()
-        if self._response is not None:
-            self._response.close()
-        if self._slotted:
-            self._slotted = False
-            transport.active -= 1
+        self._cut()
+        transport = self._transport
+        if self in transport.exchanges:
+            transport.exchanges.discard(self)
             transport.slots.release()
+
+    def drop(self) -> None:
+        """The transport goes away: the task that waits here gets a fault, and closes."""
+        if self._linger is None:
+            self._cut()
+        else:
+            self.close()
 
     def connected(self, upstream: asyncio.WriteTransport | None) -> None:
         """The connection stands and the request is about to be written to it."""
@@ -346,8 +348,15 @@ class Exchange:
         )
         await transport.slots.acquire()
         self._watch.phase = "connect"
-        self._slotted = True
-        transport.active += 1
+        transport.exchanges.add(self)
+
+    def _cut(self) -> None:
+        if not self._reusable and self._upstream is not None:
+            # abort() and not close(): a graceful close would first flush what is left of the
+            # request, and over TLS wait up to 30 s for the provider's goodbye.
+            self._upstream.abort()
+        if self._response is not None:
+            self._response.close()
 
     @property
     def _reply(self) -> aiohttp.ClientResponse:

@@ -1,0 +1,223 @@
+"""What goes out: one request a call, no cookie, no redirect, nothing from the environment."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import zlib
+
+import pytest
+
+from adapters.canonical.faults import Fault
+from adapters.transport.http import HttpTransport, _socket
+
+OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
+
+
+def replies(*heads: bytes):
+    """A script that gives these replies in turn, the last one for ever."""
+    left = list(heads)
+
+    async def script(connection):
+        await connection.send(left.pop(0) if len(left) > 1 else left[0])
+
+    return script
+
+
+async def whole(exchange, limit: int = 1 << 20) -> bytes:
+    async with exchange:
+        await exchange.start()
+        return await exchange.read(limit)
+
+
+def header(request: bytes, name: str) -> list[str]:
+    lines = request.partition(b"\r\n\r\n")[0].decode().split("\r\n")[1:]
+    pairs = (line.partition(": ")[::2] for line in lines)
+    return [value for key, value in pairs if key.lower() == name]
+
+
+async def test_status_headers_and_body_come_back(raw_provider, transport, exchange_of):
+    raw_provider.script = replies(
+        b"HTTP/1.1 418 Teapot\r\nX-Request-ID: r1\r\ncontent-length: 5\r\n\r\nshort"
+    )
+    async with exchange_of(transport) as exchange:
+        assert (exchange.status, exchange.sent_at, exchange.headers_at) == (None, None, None)
+        await exchange.start()
+        assert exchange.status == 418
+        assert exchange.headers["x-request-id"] == "r1"
+        assert exchange.sent_at <= exchange.headers_at
+        assert await exchange.read(5) == b"short"
+        assert await exchange.chunk() == b""
+
+
+async def test_headers_are_exactly_ours(raw_provider, transport, exchange_of):
+    raw_provider.script = replies(OK)
+    await whole(
+        exchange_of(transport, headers={"user-agent": "us", "content-type": "application/json"})
+    )
+    (request,) = raw_provider.requests
+    assert request.startswith(b"POST /go HTTP/1.1\r\n")
+    assert header(request, "user-agent") == ["us"]
+    assert header(request, "content-type") == ["application/json"]
+    assert header(request, "content-length") == ["2"]
+    assert header(request, "transfer-encoding") == []
+    assert request.endswith(b"\r\n\r\n{}")
+
+
+@pytest.mark.parametrize(
+    ("base", "path"),
+    [
+        ("/v1", "/v1/go"),
+        ("/v1/", "/v1/go"),
+        ("", "/go"),
+        ("/openai?api-version=2", "/openai/go?api-version=2"),
+    ],
+)
+async def test_the_path_is_appended_to_the_base_url(raw_provider, connect, exchange_of, base, path):
+    raw_provider.script = replies(OK)
+    await whole(exchange_of(connect(raw_provider.url + base)))
+    assert raw_provider.requests[0].split(b" ")[1] == path.encode()
+
+
+@pytest.mark.parametrize("size", [0, 1, 1 << 16, 3 << 20])
+async def test_a_body_of_any_size_arrives_whole(raw_provider, transport, exchange_of, size):
+    raw_provider.script = replies(OK)
+    body = bytes(range(256)) * (size // 256) + b"x" * (size % 256)
+    await whole(exchange_of(transport, body=body))
+    assert raw_provider.requests[0].partition(b"\r\n\r\n")[2] == body
+
+
+async def test_redirects_are_answers_not_orders(raw_provider, transport, exchange_of):
+    raw_provider.script = replies(
+        b"HTTP/1.1 307 Go\r\nlocation: /elsewhere\r\ncontent-length: 0\r\n\r\n"
+    )
+    async with exchange_of(transport) as exchange:
+        await exchange.start()
+        assert exchange.status == 307
+    assert len(raw_provider.requests) == 1
+
+
+async def test_no_cookie_is_kept(raw_provider, transport, exchange_of):
+    raw_provider.script = replies(
+        b"HTTP/1.1 200 OK\r\nset-cookie: a=b\r\ncontent-length: 2\r\n\r\n{}"
+    )
+    for _ in range(2):
+        await whole(exchange_of(transport))
+    assert header(raw_provider.requests[1], "cookie") == []
+
+
+async def test_the_environment_sets_no_proxy_and_no_credentials(
+    raw_provider, transport, exchange_of, monkeypatch, tmp_path
+):
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login me password secret\n")
+    netrc.chmod(0o600)
+    monkeypatch.setenv("NETRC", str(netrc))
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    raw_provider.script = replies(OK)
+    await whole(exchange_of(transport))
+    assert header(raw_provider.requests[0], "authorization") == []
+
+
+async def test_a_proxy_gets_the_absolute_url_and_its_own_credentials(
+    raw_provider, connect, exchange_of
+):
+    raw_provider.script = replies(OK)
+    proxy = raw_provider.url.replace("://", "://me:pass@")
+    for _ in range(2):  # a fresh connection and a pooled one
+        transport = connect("http://provider.invalid/v1", proxy=proxy)
+        await whole(exchange_of(transport))
+        await whole(exchange_of(transport))
+    for request in raw_provider.requests:
+        assert request.startswith(b"POST http://provider.invalid/v1/go HTTP/1.1\r\n")
+        (token,) = header(request, "proxy-authorization")
+        assert base64.b64decode(token.removeprefix("Basic ")) == b"me:pass"
+        assert header(request, "authorization") == []
+
+
+async def test_tls_through_a_proxy_that_refuses(raw_provider, connect, exchange_of):
+    raw_provider.script = replies(b"HTTP/1.1 407 Who?\r\ncontent-length: 0\r\n\r\n")
+    transport = connect("https://provider.invalid/v1", proxy=raw_provider.url)
+    with pytest.raises(Fault) as caught:
+        await whole(exchange_of(transport))
+    assert caught.value.kind == "connect_failed"
+    assert caught.value.billed is False
+    assert "`proxy`" in caught.value.message
+    assert "407" in (caught.value.detail or "")
+    assert raw_provider.requests[0].startswith(b"CONNECT provider.invalid:443 ")
+
+
+async def test_a_private_authority_is_trusted_by_ca_file_alone(
+    start_raw_provider, tls, cert_file, connect, exchange_of
+):
+    async with start_raw_provider(tls) as provider:
+        provider.script = replies(OK)
+        with pytest.raises(Fault) as caught:
+            await whole(exchange_of(connect(provider.url)))
+        assert caught.value.kind == "connect_failed"
+        assert caught.value.billed is False
+        assert "`ca_file`" in caught.value.message
+        assert not provider.requests
+        assert await whole(exchange_of(connect(provider.url, ca_file=cert_file))) == b"{}"
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"base_url": "provider"}, "base_url"),
+        ({"base_url": "ftp://provider"}, "base_url"),
+        ({"base_url": "http://"}, "base_url"),
+        ({"base_url": "http://p", "proxy": "socks5://p"}, "proxy"),
+        ({"base_url": "http://p", "ca_file": __file__}, "ca_file"),
+        ({"base_url": "http://p", "ca_file": "/nowhere.pem"}, "ca_file"),
+    ],
+)
+def test_settings_that_can_not_work_are_refused_by_name(settings, named):
+    with pytest.raises(ValueError, match=named):
+        HttpTransport(**settings)
+
+
+async def test_a_compressed_body_is_unpacked(raw_provider, transport, exchange_of):
+    for encoding, packed in (
+        ("gzip", gzip.compress(b"hello")),
+        ("deflate", zlib.compress(b"hello")),
+    ):
+        head = f"HTTP/1.1 200 OK\r\ncontent-encoding: {encoding}\r\ncontent-length: {len(packed)}"
+        raw_provider.script = replies(head.encode() + b"\r\n\r\n" + packed)
+        assert await whole(exchange_of(transport)) == b"hello"
+
+
+async def test_a_bomb_is_bounded_by_the_limit(raw_provider, transport, exchange_of):
+    packed = gzip.compress(b"\0" * (64 << 20))
+    head = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: %d\r\n\r\n" % len(packed)
+    raw_provider.script = replies(head + packed)
+    with pytest.raises(Fault) as caught:
+        await whole(exchange_of(transport))
+    assert caught.value.kind == "protocol_error"
+    assert "1048576 bytes" in caught.value.message
+    async with exchange_of(transport) as exchange:
+        await exchange.start()
+        largest = 0
+        while chunk := await exchange.chunk():
+            largest = max(largest, len(chunk))
+        assert largest <= 1 << 20  # never unpacked far ahead of the reader
+
+
+async def test_an_excerpt_is_short_in_bytes_and_in_time(raw_provider, transport, exchange_of):
+    async def script(connection):
+        await connection.send(b"HTTP/1.1 500 No\r\ncontent-length: 1000\r\n\r\n", b"x" * 100)
+        await connection.wait_closed()
+
+    raw_provider.script = script
+    for limit, seconds, size in ((10, 5.0, 10), (1000, 0.05, 100)):
+        async with exchange_of(transport) as exchange:
+            await exchange.start()
+            assert await exchange.excerpt(limit, seconds) == b"x" * size
+
+
+def test_silent_connections_are_kept_alive_by_probes():
+    import socket
+
+    with _socket((socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", 1))) as sock:
+        assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) != 0

@@ -1,0 +1,162 @@
+"""The four time-outs on real sockets: what each covers, and what does not reset it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import time
+
+import pytest
+
+from adapters.canonical.faults import Fault
+
+HEAD = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+LIMIT = 0.15
+
+
+async def silent(connection):
+    await connection.wait_closed()
+
+
+async def drip(connection, head: bytes, piece: bytes) -> None:
+    """A provider that always sends something and never anything new."""
+    await connection.send(head)
+    with contextlib.suppress(ConnectionError):
+        while not connection.reader.at_eof():
+            await connection.send(piece)
+            await asyncio.sleep(0.01)
+
+
+async def consume(exchange, moves: float = 0) -> float:
+    """Read to the end; the first ``moves`` chunks are progress. Returns the last one's time."""
+    moved = 0.0
+    async with exchange:
+        await exchange.start()
+        try:
+            while await exchange.chunk():
+                if moves > 0:
+                    exchange.progress()
+                    moved = time.monotonic()
+                moves -= 1
+        except Fault as fault:
+            fault.data = {"moved": moved}
+            raise
+    return moved
+
+
+async def outcome(exchange, moves: float = 0) -> Fault:
+    begin = time.monotonic()
+    with pytest.raises(Fault) as caught:
+        await consume(exchange, moves)
+    assert LIMIT * 0.9 <= time.monotonic() - begin < 2
+    assert caught.value.kind == "upstream_timeout"
+    return caught.value
+
+
+async def test_connect_covers_the_tls_handshake(raw_provider, connect, exchange_of):
+    transport = connect(raw_provider.url.replace("http:", "https:"))
+    fault = await outcome(exchange_of(transport, connect=LIMIT))
+    assert (fault.phase, fault.billed) == ("connect", False)
+
+
+async def test_connect_covers_the_proxy(raw_provider, connect, exchange_of):
+    raw_provider.script = silent
+    transport = connect("https://provider.invalid", proxy=raw_provider.url)
+    fault = await outcome(exchange_of(transport, connect=LIMIT))
+    assert (fault.phase, fault.billed) == ("connect", False)
+
+
+async def test_connect_covers_the_wait_for_the_pool(raw_provider, connect, exchange_of):
+    raw_provider.script = silent
+    transport = connect(raw_provider.url, pool_size=1)
+    other = connect(raw_provider.url, pool_size=1)
+    async with exchange_of(transport) as first:
+        task = asyncio.ensure_future(first.start())
+        await asyncio.sleep(0.01)
+        assert transport.active == 1
+        fault = await outcome(exchange_of(transport, connect=LIMIT))
+        assert (fault.phase, fault.code, fault.billed) == ("connect", "connection_pool_full", False)
+        assert transport.active == 1
+        assert raw_provider.connections == 1
+        # Another provider's pool is not touched by that.
+        fault = await outcome(exchange_of(other, connect=5, first_event=LIMIT))
+        assert fault.phase == "first_event"
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+
+async def test_connect_does_not_cover_the_answer(raw_provider, transport, exchange_of):
+    raw_provider.script = silent
+    fault = await outcome(exchange_of(transport, connect=0.05, first_event=LIMIT))
+    assert fault.phase == "first_event"
+
+
+async def test_first_event_covers_a_request_that_is_not_taken(connect, exchange_of):
+    with socket.create_server(("127.0.0.1", 0)) as deaf:  # accepts by the kernel, reads never
+        transport = connect(f"http://127.0.0.1:{deaf.getsockname()[1]}")
+        fault = await outcome(exchange_of(transport, body=b"x" * (32 << 20), first_event=LIMIT))
+    assert (fault.phase, fault.billed) == ("first_event", False)
+
+
+SLOW = {
+    "a header that never ends": (b"HTTP/1.1 200 OK\r\na: ", b"b"),
+    "headers that never end": (b"HTTP/1.1 200 OK\r\n", b"a: b\r\n"),
+    "informational replies": (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+    "a body without content": (HEAD, b"8\r\n: ping\n\n\r\n"),
+}
+
+
+@pytest.mark.parametrize(("head", "piece"), SLOW.values(), ids=SLOW)
+async def test_first_event_is_not_reset_by(raw_provider, transport, exchange_of, head, piece):
+    raw_provider.script = lambda connection: drip(connection, head, piece)
+    fault = await outcome(exchange_of(transport, first_event=LIMIT))
+    assert (fault.phase, fault.billed) == ("first_event", None)
+
+
+@pytest.mark.parametrize(("head", "piece"), SLOW.values(), ids=SLOW)
+async def test_for_a_whole_body_only_total_applies(
+    raw_provider, transport, exchange_of, head, piece
+):
+    raw_provider.script = lambda connection: drip(connection, head, piece)
+    fault = await outcome(
+        exchange_of(transport, stream=False, first_event=0.03, between_events=0.03, total=LIMIT)
+    )
+    assert fault.phase == "total"
+
+
+async def test_between_events_runs_from_the_last_progress(raw_provider, transport, exchange_of):
+    raw_provider.script = lambda connection: drip(connection, HEAD, b"1\r\nx\r\n")
+    begin = time.monotonic()
+    exchange = exchange_of(transport, first_event=0.05, between_events=LIMIT)
+    fault = await outcome(exchange, moves=20)
+    assert fault.phase == "between_events"
+    assert fault.data["moved"] - begin >= LIMIT
+    assert time.monotonic() - fault.data["moved"] >= LIMIT * 0.9
+
+
+async def test_total_ends_an_answer_that_always_moves(raw_provider, transport, exchange_of):
+    raw_provider.script = lambda connection: drip(connection, HEAD, b"1\r\nx\r\n")
+    fault = await outcome(exchange_of(transport, total=LIMIT), moves=float("inf"))
+    assert fault.phase == "total"
+
+
+async def test_a_slow_reader_of_ours_is_not_the_providers_fault(
+    raw_provider, transport, exchange_of
+):
+    async def script(connection):
+        await connection.send(HEAD, b"1\r\nx\r\n")
+        await asyncio.sleep(0.02)
+        await connection.send(b"1\r\ny\r\n0\r\n\r\n")
+
+    raw_provider.script = script
+    async with exchange_of(transport, between_events=0.1, total=0.2) as exchange:
+        await exchange.start()
+        assert await exchange.chunk() == b"x"
+        exchange.progress()
+        exchange.pause()
+        await asyncio.sleep(0.4)
+        exchange.resume()
+        assert await exchange.chunk() == b"y"
+        assert await exchange.chunk() == b""
