@@ -2,3 +2,29 @@
 
 The only room that knows SQL. Money is integer nano-dollars, times are Unix seconds as floats.
 """
+
+from __future__ import annotations
+
+from adapters.canonical.clock import Clock, SystemClock
+from gateway.settings.snapshot import StoreSettings
+from gateway.store.base import Store, StoreError
+from gateway.store.pepper import pepper
+from gateway.store.sqlite import PREFIX, SqliteStore
+
+__all__ = ["Store", "StoreError", "connect", "pepper"]
+
+
+def connect(settings: StoreSettings, *, serving: bool = True, clock: Clock | None = None) -> Store:
+    """The store that ``settings.url`` names; call ``open()`` on it before use.
+
+    :param serving: whether this process serves calls. The command line reads and writes beside
+        a running gateway with ``serving=False``: it takes no lock and settles nobody's rows.
+    :raises StoreError: a URL of no known kind.
+    """
+    clock = clock if clock is not None else SystemClock()
+    if settings.url.startswith(PREFIX):
+        return SqliteStore(settings, serving=serving, clock=clock)
+    raise StoreError(
+        f"[store] url begins with {settings.url.partition(':')[0]!r}. "
+        "Use sqlite:///FILE or postgresql://USER@HOST/DATABASE."
+    )

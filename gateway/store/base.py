@@ -210,6 +210,12 @@ class Store(Protocol):
         """Keep the leases of attempts that are still under way."""
         ...
 
+    async def expire(self, now: float) -> int:
+        """Settle as ``interrupted`` what no process has renewed or settled in time; the number
+        of rows. Call it every few seconds: on PostgreSQL it is how a dead replica's
+        reservations are given back."""
+        ...
+
     async def rates(self, key_id: str, limits: Limits, now: float) -> Mapping[str, RateState]:
         """The state of a key's rate limits, without taking anything."""
         ...

@@ -1,0 +1,258 @@
+"""One group of ledger entries, computed in memory: what to load, what to answer, what to write.
+
+Both stores use it the same way, inside one transaction::
+
+    batch = Batch(entries)
+    batch.load(<open attempts named by batch.attempt_ids>, <open calls named by batch.request_ids>)
+    results = batch.decide(<accounts named by batch.key_ids, locked>)
+    <write batch.writes>
+
+Knows no SQL and no database. Settlements come before openings, so that what they give back
+can be taken at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from adapters.canonical.faults import Fault
+from gateway.store import rows
+from gateway.store.base import Opened, Settlement
+from gateway.store.entries import Attempt, Call, Close, Entry, Open, Settle
+from gateway.store.limits import Account
+from gateway.store.periods import day_of
+
+BETWEEN_ATTEMPTS = 120.0
+"""Seconds that a call stays alive between two attempts: longer than any wait before a retry."""
+
+RollupKey = tuple[int, str, str, str, str, str, str]
+_SUM_AT = {name: n for n, name in enumerate(rows.ROLLUP_SUMS)}
+
+
+@dataclass(slots=True)
+class Rollup:
+    """What one group adds to one line of the daily roll-up."""
+
+    key_name: str
+    sums: list[int] = field(default_factory=lambda: [0] * len(rows.ROLLUP_SUMS))
+
+    def add(self, **amounts: int | None) -> None:
+        """Add to sums by name; what is unknown adds nothing."""
+        for name, amount in amounts.items():
+            if amount is not None:
+                self.sums[_SUM_AT[name]] += amount
+
+
+@dataclass(slots=True)
+class Writes:
+    """Rows to write, in this order of fields; the values are in the order of ``rows``.
+
+    ``attempts`` begin and ``closed`` end with the call's id, ``settled`` end with the attempt's;
+    ``kept`` are pairs of a new lease and a call's id.
+    """
+
+    requests: list[tuple[Any, ...]] = field(default_factory=list)
+    attempts: list[tuple[Any, ...]] = field(default_factory=list)
+    settled: list[tuple[Any, ...]] = field(default_factory=list)
+    closed: list[tuple[Any, ...]] = field(default_factory=list)
+    kept: list[tuple[float, str]] = field(default_factory=list)
+    rollups: dict[RollupKey, Rollup] = field(default_factory=dict)
+    accounts: dict[str, Account] = field(default_factory=dict)
+
+
+def batches(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
+    """Cut a group where an entry needs to find what an earlier one of the group has opened."""
+    current: list[Entry] = []
+    opened: set[str] = set()
+    for entry in entries:
+        if opened and _refers_to(entry) in opened:
+            yield current
+            current, opened = [], set()
+        current.append(entry)
+        if isinstance(entry, Open):
+            opened.update((entry.row.id, entry.row.request_id))
+    if current:
+        yield current
+
+
+def _refers_to(entry: Entry) -> str | None:
+    match entry:
+        case Settle(settlement=settlement):
+            return settlement.attempt_id
+        case Close(request_id=request_id):
+            return request_id
+        case _:
+            return None
+
+
+class Batch:
+    """See the module."""
+
+    __slots__ = ("_accounts", "_attempts", "_calls", "_entries", "_known", "writes")
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self._entries = entries
+        self._attempts: dict[str, Attempt] = {}
+        self._calls: dict[str, Call] = {}
+        self._known: set[str] = set()
+        self._accounts: Mapping[str, Account] = {}
+        self.writes = Writes()
+
+    @property
+    def attempt_ids(self) -> list[str]:
+        """Attempts to load (those that are open) before :meth:`load`."""
+        return [e.settlement.attempt_id for e in self._entries if isinstance(e, Settle)]
+
+    @property
+    def request_ids(self) -> list[str]:
+        """Calls to load before :meth:`load`."""
+        return [e.request_id for e in self._entries if isinstance(e, Close)]
+
+    def load(self, attempts: Sequence[Attempt], calls: Sequence[Call], known: set[str]) -> None:
+        """Take the open attempts and calls that were asked for.
+
+        :param known: which of ``request_ids`` have a row, open or not.
+        """
+        self._attempts = {attempt.id: attempt for attempt in attempts}
+        self._calls = {call.id: call for call in calls}
+        self._calls.update((a.call.id, a.call) for a in attempts if a.call_open)
+        self._known = known
+
+    @property
+    def key_ids(self) -> list[str]:
+        """Keys whose accounts to load and lock, in the order in which everybody locks them."""
+        found = {attempt.call.key_id for attempt in self._attempts.values()}
+        found.update(call.key_id for call in self._calls.values())
+        found.update(e.hold.key_id for e in self._entries if isinstance(e, Open))
+        return sorted(found)
+
+    def decide(self, accounts: Mapping[str, Account]) -> list[Opened | Fault | None]:
+        """Answer every entry in its place and fill :attr:`writes`. A refusal is a value."""
+        self._accounts = accounts
+        results: list[Opened | Fault | None] = [None] * len(self._entries)
+        for entry in self._entries:
+            if isinstance(entry, Settle):
+                self._settle(entry.settlement)
+            elif isinstance(entry, Close):
+                self._close(entry)
+        for place, entry in enumerate(self._entries):
+            if isinstance(entry, Open):
+                results[place] = self._open(entry)
+        return results
+
+    def _account(self, key_id: str) -> Account:
+        return self.writes.accounts.setdefault(key_id, self._accounts[key_id])
+
+    def _open(self, entry: Open) -> Opened | Fault:
+        row, hold = entry.row, entry.hold
+        account = self._accounts[hold.key_id]
+        try:
+            rates = account.take(hold, row.at)
+        except Fault as refusal:
+            return refusal
+        self._account(hold.key_id)
+        writes = self.writes
+        if entry.request is not None:
+            writes.requests.append(
+                rows.request_values(entry.request, hold.lease_until, hold.new_call)
+            )
+        else:
+            writes.kept.append((hold.lease_until, row.request_id))
+        opened = rows.attempt_values(row, account.day, hold.lease_until)
+        writes.attempts.append((row.request_id, *opened))
+        return Opened(rates)
+
+    def _settle(self, end: Settlement) -> None:
+        attempt = self._attempts.pop(end.attempt_id, None)
+        if attempt is None:
+            return  # settled already: the first settlement stands
+        end = _sane(end)
+        reserved = attempt.reserved_nano
+        charge = reserved if end.cost_nano is None else end.cost_nano
+        overrun = max(0, charge - reserved, end.overrun_nano)
+        account = self._account(attempt.call.key_id)
+        account.settle(reserved, charge, attempt.day)
+        tokens = _real_tokens(end)
+        if tokens is not None:
+            account.retoken(attempt.at, attempt.reserved_tokens, tokens)
+        self.writes.settled.append((*rows.settled_values(end, charge, overrun), attempt.id))
+        rollup = self._rollup(attempt.day, attempt.call, attempt.provider, attempt.model)
+        guessed = end.cost_nano is None or end.usage_source != "provider"
+        rollup.add(
+            attempts=1,
+            faults=1 if end.fault is not None else 0,
+            unknown_usage=1 if end.usage_source == "unknown" else 0,
+            estimated_usage=1 if end.usage_source == "estimated" else 0,
+            input_tokens=end.input_tokens,
+            output_tokens=end.output_tokens,
+            cache_read_tokens=end.cache_read_tokens,
+            cache_write_tokens=end.cache_write_tokens,
+            reasoning_tokens=end.reasoning_tokens,
+            cost_nano=charge,
+            estimated_nano=charge if guessed else 0,
+            overrun_nano=overrun,
+        )
+        if end.request is None:
+            self.writes.kept.append((end.ended_at + BETWEEN_ATTEMPTS, attempt.call.id))
+        elif self._end_call(attempt.call.id, rows.request_end_values(end.request, end.ended_at)):
+            rollup.add(requests=1)
+
+    def _close(self, entry: Close) -> None:
+        call = self._calls.get(entry.request_id)
+        ended = rows.request_end_values(entry.end, entry.at)
+        if call is not None and self._end_call(call.id, ended):
+            self._rollup(day_of(call.at), call, "", "").add(requests=1)
+        elif entry.request is not None and entry.request_id not in self._known:
+            row = entry.request
+            self.writes.requests.append(rows.request_values(row, entry.at, holds_slot=False))
+            self.writes.closed.append((*ended, row.id))
+            refused = Call(
+                row.id, row.at, row.project, row.key_id, row.key_name, row.alias, row.prompt, False
+            )
+            self._rollup(day_of(row.at), refused, "", "").add(requests=1, refused=1)
+            self._known.add(row.id)
+
+    def _end_call(self, request_id: str, ended: tuple[Any, ...]) -> bool:
+        """Write a call's end and free its place; false where it had ended before."""
+        call = self._calls.pop(request_id, None)
+        if call is None:
+            return False
+        self.writes.closed.append((*ended, request_id))
+        if call.holds_slot:
+            self._account(call.key_id).release_call()
+        return True
+
+    def _rollup(self, day: int, call: Call, provider: str, model: str) -> Rollup:
+        prompt = call.prompt if call.prompt is not None else ""
+        key = (day, call.project, call.key_id, call.alias, provider, model, prompt)
+        return self.writes.rollups.setdefault(key, Rollup(call.key_name))
+
+
+_COUNTS = [
+    "input_tokens",
+    "output_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "reasoning_tokens",
+    "cost_nano",
+]
+
+
+def _sane(end: Settlement) -> Settlement:
+    """No sum ever falls: a negative number is refused here too, whoever let it through (K13)."""
+    bad = [name for name in _COUNTS if (getattr(end, name) or 0) < 0]
+    if not bad:
+        return end
+    return replace(end, usage_invalid=True, **dict.fromkeys(bad, None))  # type: ignore[arg-type]
+
+
+def _real_tokens(end: Settlement) -> int | None:
+    """All tokens of an attempt; ``None`` where they are not known, so that the reservation
+    stays. What cost nothing and reported nothing did no work."""
+    counted = (end.input_tokens, end.output_tokens)
+    if None in counted:
+        return 0 if end.cost_nano == 0 and counted == (None, None) else None
+    classes = (*counted, end.cache_read_tokens, end.cache_write_tokens)
+    return sum(n for n in classes if n is not None)

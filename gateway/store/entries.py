@@ -1,0 +1,133 @@
+"""What may be entered in the ledger, and what the ledger holds open, as plain values.
+
+An entry waits in the writer's queue until its group is committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gateway.store.base import AttemptRow, Hold, RequestEnd, RequestRow, Settlement
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Reserve and write an attempt; ``request`` comes with a call's first one."""
+
+    request: RequestRow | None
+    row: AttemptRow
+    hold: Hold
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """Settle an attempt, and its call where the settlement says so."""
+
+    settlement: Settlement
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """End a call outside of any attempt. ``request`` is written if it is not there yet."""
+
+    request_id: str
+    at: float
+    end: RequestEnd
+    request: RequestRow | None = None
+
+
+Entry = Open | Settle | Close
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call that is still open, as loaded."""
+
+    id: str
+    at: float
+    project: str
+    key_id: str
+    key_name: str
+    alias: str
+    prompt: str | None
+    holds_slot: bool
+
+    @classmethod
+    def loaded(cls, values: Sequence[Any]) -> Call:
+        """From columns in the order of the fields."""
+        id_, at, project, key_id, key_name, alias, prompt, holds_slot = values
+        return cls(id_, at, project, key_id, key_name, alias, prompt, bool(holds_slot))
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """An attempt that is still open, as loaded, with the call that it belongs to.
+
+    ``day`` is the budget day that its money was reserved on. ``call_open`` is false where the
+    call was ended before its attempt.
+    """
+
+    id: str
+    number: int
+    at: float
+    day: int
+    provider: str
+    model: str
+    reserved_tokens: int
+    reserved_nano: int
+    call: Call
+    call_open: bool
+
+    @classmethod
+    def loaded(cls, values: Sequence[Any]) -> Attempt:
+        """From its own eight columns, whether its call is open, and the call's columns."""
+        id_, number, at, day, provider, model, tokens, nano, call_open, *call = values
+        return cls(
+            id_,
+            number,
+            at,
+            day,
+            provider,
+            model,
+            tokens,
+            nano,
+            Call.loaded(call),
+            bool(call_open),
+        )
+
+
+def interrupted(attempt: Attempt, at: float) -> Settle:
+    """How an attempt is settled that nobody will settle any more (promise 8): its real usage
+    is unknown, so it pays what it had reserved."""
+    end = RequestEnd("interrupted", 0, fault="interrupted", attempts=attempt.number)
+    return Settle(
+        Settlement(
+            attempt_id=attempt.id,
+            request_id=attempt.call.id,
+            ended_at=max(at, attempt.at),
+            status="interrupted",
+            usage_source="estimated",
+            fault="interrupted",
+            fault_message="The gateway stopped before this attempt was settled.",
+            request=end,
+        )
+    )
+
+
+def never_sent(entry: Open, at: float) -> Settle:
+    """How an attempt is settled whose caller left while it was being opened: it cost nothing."""
+    end = RequestEnd("cancelled", 499, fault="cancelled", attempts=entry.row.number)
+    settlement = Settlement(
+        attempt_id=entry.row.id,
+        request_id=entry.row.request_id,
+        ended_at=at,
+        status="cancelled",
+        usage_source="unknown",
+        cost_nano=0,
+        fault="cancelled",
+        request=end,
+    )
+    # A later attempt's call is not ours to end: its owner is still there and will.
+    return Settle(settlement if entry.request is not None else replace(settlement, request=None))

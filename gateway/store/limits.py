@@ -1,0 +1,242 @@
+"""What a key has used and may still use: the arithmetic behind promise 9, without any SQL.
+
+An :class:`Account` is one key's row in memory. Both stores load it under a lock, let it decide,
+and write it back in the same transaction, so that "check" and "take" are one step (fault kind
+K15). Money is integer nano-dollars, times are Unix seconds.
+
+Rates are counted in slots of one second, and a slot counts until its last moment is 60 s old:
+in no window of 60 s is more than the limit let through, at the price that a place may come
+free up to one second late. A wall clock that jumps forward ages the slots by as much.
+
+A clock that goes back gives nothing away: slots "in the future" are taken as of now, and a
+budget's day and month never go back.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from adapters.canonical.faults import Fault
+from gateway.settings.snapshot import Limits
+from gateway.store.base import Hold, RateState
+from gateway.store.periods import DAY, day_of, month_end, month_of
+
+WINDOW = 60
+"""Seconds over which ``rpm`` and ``tpm`` are counted."""
+
+FREE_SOON = 1.0
+"""Seconds to wait for what others hold now and will give back: nobody knows when."""
+
+
+class Refusal(NamedTuple):
+    """Why a reservation is refused. ``wait`` is ``None`` where waiting does not help."""
+
+    kind: str
+    limit: str
+    message: str
+    wait: float | None
+
+    def fault(self) -> Fault:
+        """As the fault that the caller sees."""
+        return Fault(self.kind, self.message, retry_after=self.wait, data={"limit": self.limit})
+
+
+class Window:
+    """Requests and tokens of the last minute, by second: ``{second: [requests, tokens]}``."""
+
+    __slots__ = ("slots",)
+
+    def __init__(self, packed: bytes = b"") -> None:
+        numbers = struct.unpack(f"<{len(packed) // 8}q", packed)
+        self.slots: dict[int, list[int]] = {
+            numbers[n]: [numbers[n + 1], numbers[n + 2]] for n in range(0, len(numbers), 3)
+        }
+
+    def pack(self) -> bytes:
+        """The bytes that the constructor takes."""
+        numbers = [n for second, used in self.slots.items() for n in (second, *used)]
+        return struct.pack(f"<{len(numbers)}q", *numbers)
+
+    def advance(self, now: float) -> None:
+        """Forget slots that are past; date those back that a clock put into the future."""
+        second = int(now)
+        for there in [s for s in self.slots if s > second or s + WINDOW + 1 <= now]:
+            requests, tokens = self.slots.pop(there)
+            if there > second:
+                self.add(second, requests, tokens)
+
+    def add(self, second: int, requests: int, tokens: int) -> None:
+        """Count ``requests`` and ``tokens`` (which may be negative) in one slot."""
+        used = self.slots.setdefault(second, [0, 0])
+        used[0] += requests
+        used[1] = max(0, used[1] + tokens)
+
+    def used(self, column: int) -> int:
+        """The sum of requests (0) or tokens (1)."""
+        return sum(used[column] for used in self.slots.values())
+
+    def wait(self, column: int, excess: int, now: float) -> float:
+        """Seconds until at least ``excess`` of what is counted now has left the window."""
+        for second in sorted(self.slots):
+            excess -= self.slots[second][column]
+            if excess <= 0:
+                return second + WINDOW + 1 - now
+        return 0.0
+
+
+@dataclass(slots=True)
+class Account:
+    """One key's use: money spent by day, month and for ever; what is reserved and under way.
+
+    ``day_nano`` belongs to ``day``, ``month_nano`` to the month of ``day``.
+    """
+
+    key_id: str
+    day: int = 0
+    day_nano: int = 0
+    month_nano: int = 0
+    total_nano: int = 0
+    reserved_nano: int = 0
+    in_flight: int = 0
+    window: Window = field(default_factory=Window)
+
+    @classmethod
+    def loaded(cls, values: Sequence[Any]) -> Account:
+        """From columns in the order of the fields, the window packed."""
+        key_id, day, day_nano, month_nano, total, reserved, in_flight, window = values
+        return cls(key_id, day, day_nano, month_nano, total, reserved, in_flight, Window(window))
+
+    def values(self) -> tuple[Any, ...]:
+        """What :meth:`loaded` takes."""
+        return (
+            self.key_id,
+            self.day,
+            self.day_nano,
+            self.month_nano,
+            self.total_nano,
+            self.reserved_nano,
+            self.in_flight,
+            self.window.pack(),
+        )
+
+    def advance(self, now: float) -> None:
+        """Start the day, month and minute that ``now`` lies in, where they are new."""
+        day = day_of(now)
+        if day > self.day:
+            if month_of(day) != month_of(self.day):
+                self.month_nano = 0
+            self.day, self.day_nano = day, 0
+        if self.window.slots:
+            self.window.advance(now)
+
+    def take(self, hold: Hold, now: float) -> Mapping[str, RateState]:
+        """Reserve all of ``hold``, or nothing.
+
+        :raises Fault: ``budget_exceeded`` or ``rate_limited``, naming the limit.
+        """
+        self.advance(now)
+        refusal = self._over_budget(hold, now) or self._over_rate(hold, now)
+        if refusal is not None:
+            raise refusal.fault()
+        self.reserved_nano += hold.nano
+        if hold.new_call:
+            self.in_flight += 1
+        limits = hold.limits
+        if limits.rpm is not None or limits.tpm is not None:
+            self.window.add(int(now), 1 if hold.new_call else 0, hold.tokens)
+        return self.rates(limits, now)
+
+    def settle(self, reserved: int, charge: int, day: int) -> None:
+        """Give back a reservation and book its real cost on the day that it was taken."""
+        self.reserved_nano = max(0, self.reserved_nano - reserved)
+        self.total_nano += charge
+        if day == self.day:
+            self.day_nano += charge
+        if month_of(day) == month_of(self.day):
+            self.month_nano += charge
+
+    def retoken(self, at: float, reserved: int, real: int) -> None:
+        """Correct the tokens reserved at ``at``, as long as that second still counts."""
+        if int(at) in self.window.slots:
+            self.window.add(int(at), 0, real - reserved)
+
+    def release_call(self) -> None:
+        """A call has ended: its place among the concurrent ones is free."""
+        self.in_flight = max(0, self.in_flight - 1)
+
+    def rates(self, limits: Limits, now: float) -> Mapping[str, RateState]:
+        """The state of the limits that are set: ``requests`` and ``tokens``."""
+        states: dict[str, RateState] = {}
+        for column, (name, limit) in enumerate((("requests", limits.rpm), ("tokens", limits.tpm))):
+            if limit is None:
+                continue
+            used = self.window.used(column)
+            reset = self.window.wait(column, used, now) if used else 0.0
+            states[name] = RateState(limit, max(0, limit - used), reset)
+        return states
+
+    def _over_budget(self, hold: Hold, now: float) -> Refusal | None:
+        limits = hold.limits
+        budgets = (
+            ("usd_total", "whole", limits.nano_total, self.total_nano, None),
+            (
+                "usd_per_month",
+                "monthly",
+                limits.nano_per_month,
+                self.month_nano,
+                month_end(self.day) * DAY - now,
+            ),
+            (
+                "usd_per_day",
+                "daily",
+                limits.nano_per_day,
+                self.day_nano,
+                (self.day + 1) * DAY - now,
+            ),
+        )
+        for name, word, limit, spent, renewed in budgets:
+            if limit is None:
+                continue
+            if limit == 0 or hold.nano > limit:
+                renewed = None  # a new day does not make the budget larger
+            elif spent + self.reserved_nano + hold.nano <= limit:
+                continue
+            elif spent + hold.nano <= limit:
+                renewed = FREE_SOON
+            message = f"This key's {word} budget does not cover this call."
+            return Refusal("budget_exceeded", name, message, renewed)
+        return None
+
+    def _over_rate(self, hold: Hold, now: float) -> Refusal | None:
+        """The refusal that lasts longest; ``None`` where everything fits."""
+        limits, found = hold.limits, []
+        most = limits.concurrent
+        if hold.new_call and most is not None and self.in_flight >= most:
+            message = f"This key may have {most} calls under way at once, and has."
+            found.append(
+                Refusal("rate_limited", "concurrent", message, FREE_SOON if most else None)
+            )
+        rates = (
+            ("rpm", "requests", limits.rpm, 0, 1 if hold.new_call else 0),
+            ("tpm", "tokens", limits.tpm, 1, hold.tokens),
+        )
+        for name, word, limit, column, wanted in rates:
+            if limit is None or (limit > 0 and wanted == 0):
+                continue
+            excess = self.window.used(column) + wanted - limit
+            if limit > 0 and excess <= 0:
+                continue
+            fits = limit > 0 and wanted <= limit
+            wait = self.window.wait(column, excess, now) if fits else None
+            message = f"This key's limit is {limit} {word} a minute" + (
+                "." if fits else f"; this call counts as {wanted}, so waiting does not help."
+            )
+            found.append(Refusal("rate_limited", name, message, wait))
+        return max(found, key=_lasting, default=None)
+
+
+def _lasting(refusal: Refusal) -> float:
+    return float("inf") if refusal.wait is None else refusal.wait
