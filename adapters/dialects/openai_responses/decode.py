@@ -116,13 +116,17 @@ class Output:
             return []
         return self._tell((position, 0), text)
 
-    def add_thinking(self, position: Position, section: int | None, text: str) -> list[Event]:
-        """More of a reasoning item's summary, by section, or of its raw text (``None``)."""
+    def add_thinking(
+        self, position: Position, section: int | None, text: str, *, whole: bool = False
+    ) -> list[Event]:
+        """More of a reasoning item's summary, by section, or of its raw text (``None``);
+        ``whole`` is all of that section."""
         started = self._open_thinking(position, raw=section is None)
         head = self._slots[position, 0].head
         if not isinstance(head, Thinking) or (head.summary is None) != (section is None):
             return started  # an item with both: the finished item carries the other in extras
-        return started + self._tell((position, 0), text, section or 0)
+        tell = self._tell_rest if whole else self._tell
+        return started + tell((position, 0), text, section or 0)
 
     def add_citation(self, position: Position, number: int, citation: Item) -> list[Event]:
         """An annotation of a text part."""

@@ -245,6 +245,11 @@ class ResponsesDecoder:
         section = _number(event, "summary_index")
         return self._output.add_thinking(_position(event), section, text_at(event, "delta"))
 
+    def on_summary_done(self, event: Json) -> list[Event]:
+        """``response.reasoning_summary_text.done``."""
+        position, section = _position(event), _number(event, "summary_index")
+        return self._output.add_thinking(position, section, text_at(event, "text"), whole=True)
+
     def on_reasoning(self, event: Json) -> list[Event]:
         """``response.reasoning_text.delta``: raw reasoning of open models."""
         return self._output.add_thinking(_position(event), None, text_at(event, "delta"))
@@ -309,7 +314,7 @@ HANDLERS: Mapping[str, Handler] = {
     "response.custom_tool_call_input.delta": ResponsesDecoder.on_arguments,
     "response.custom_tool_call_input.done": ResponsesDecoder.on_input_done,
     "response.reasoning_summary_text.delta": ResponsesDecoder.on_summary,
-    "response.reasoning_summary_text.done": ResponsesDecoder.on_nothing,
+    "response.reasoning_summary_text.done": ResponsesDecoder.on_summary_done,
     "response.reasoning_summary_part.added": ResponsesDecoder.on_nothing,
     "response.reasoning_summary_part.done": ResponsesDecoder.on_nothing,
     "response.reasoning_text.delta": ResponsesDecoder.on_reasoning,
