@@ -14,11 +14,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
-import ssl
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import aiohttp
 from aiohttp.abc import AbstractStreamWriter
@@ -26,15 +24,12 @@ from aiohttp.abc import AbstractStreamWriter
 from adapters.canonical.clock import Clock, SystemClock
 from adapters.canonical.faults import Fault
 from adapters.transport.errors import FAILURES, before_reply, in_body
+from adapters.transport.session import http_url, make_session, trust_in
 from adapters.transport.watch import Watch
 from adapters.wire.call import Timeouts, WireCall
 
 POOL_SIZE = 100
 """Connections to one provider at once, where the settings say nothing."""
-
-KEEP_ALIVE = 15.0
-"""Seconds that an idle connection stays in the pool. Shorter than the usual idle limits of
-servers and load balancers, so that we are the ones who close it."""
 
 LINGER = 0.1
 """Seconds that a connection may take after the terminal to bring its body to an end and so
@@ -43,20 +38,8 @@ become reusable. Nobody waits for it."""
 CLOSE_SECONDS = 2.0
 """The longest that closing a whole transport may take."""
 
-MAX_FIELD = 16 * 1024
-"""Bytes of one header; with :data:`MAX_FIELDS` the bound of an endless head."""
-
-MAX_FIELDS = 128
-
-READ_BUFFER = 64 * 1024
-"""Bytes that are read ahead of a slow reader; twice that stops the socket."""
-
 _SLICE = 256 * 1024
 """A long body is written in slices, so that a full socket buffer is waited for in between."""
-
-_PROBE_SECONDS = 60
-"""Pause between TCP probes on a silent connection. Reasoning models are silent for minutes, and
-routers on the way forget such connections."""
 
 
 class HttpTransport:
@@ -83,10 +66,10 @@ class HttpTransport:
         self.slots = asyncio.Semaphore(pool_size)
         self.exchanges: set[Exchange] = set()
         """Those that hold a connection, or are making one."""
-        root, mark, query = _checked("base_url", base_url).partition("?")
+        root, mark, query = http_url("base_url", base_url).partition("?")
         self._root, self._query = root.rstrip("/"), mark + query
-        self._proxy = None if proxy is None else _checked("proxy", proxy)
-        self._ssl = True if ca_file is None else _trust(ca_file)
+        self._proxy = None if proxy is None else http_url("proxy", proxy)
+        self._trust = True if ca_file is None else trust_in(ca_file)
         self._session: aiohttp.ClientSession | None = None
         self._closing: asyncio.Task[None] | None = None
 
@@ -114,25 +97,7 @@ class HttpTransport:
         if self._closing is not None:
             raise RuntimeError("the transport is closed")
         if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(
-                    limit=0,  # `slots` is the limit: it can tell waiting from connecting
-                    keepalive_timeout=KEEP_ALIVE,
-                    ssl=self._ssl,
-                    socket_factory=_socket,
-                ),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                timeout=aiohttp.ClientTimeout(),  # ours are in Watch
-                proxy=self._proxy,
-                trust_env=False,
-                read_bufsize=READ_BUFFER,
-                max_line_size=MAX_FIELD,
-                max_field_size=MAX_FIELD,
-                max_headers=MAX_FIELDS,
-            )
-            # One call is one request: aiohttp would send an idempotent method a second time if
-            # a pooled connection turns out to be dead. It has no public switch for that.
-            self._session._retry_connection = False
+            self._session = make_session(self._proxy, self._trust)
         return self._session
 
     async def close(self) -> None:
@@ -399,28 +364,3 @@ class _Body(aiohttp.Payload):
             for start in range(0, len(data), _SLICE):
                 await writer.write(view[start : start + _SLICE])
         self._exchange.sent()
-
-
-def _checked(name: str, url: str) -> str:
-    scheme, mark, rest = url.partition("://")
-    if scheme not in ("http", "https") or not mark or not rest.strip("/"):
-        raise ValueError(f"{name} must be an http:// or https:// URL with a host")
-    return url
-
-
-def _trust(ca_file: str) -> ssl.SSLContext:
-    try:
-        return ssl.create_default_context(cafile=ca_file)
-    except (OSError, ssl.SSLError) as error:
-        raise ValueError(f"ca_file {ca_file!r} can't be read as PEM: {error}") from error
-
-
-def _socket(address: Any) -> socket.socket:
-    """A socket that the kernel keeps alive, by the probes that the platform knows."""
-    family, kind, proto, _, _ = address
-    sock = socket.socket(family, kind, proto)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name in ("TCP_KEEPIDLE", "TCP_KEEPALIVE", "TCP_KEEPINTVL"):
-        if hasattr(socket, name):
-            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), _PROBE_SECONDS)
-    return sock

@@ -1,4 +1,4 @@
-"""A raw provider, a tiny dialect and a collecting sink: real sockets, no real protocol."""
+"""A tiny dialect and a collecting sink: real sockets below, no vendor's protocol above."""
 
 from __future__ import annotations
 
@@ -6,23 +6,34 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
 from adapters.adapter import Adapter
-from adapters.canonical.events import Event, Failed, Finished, PartEnded, PartStarted, Started
-from adapters.canonical.events import TextDelta
+from adapters.canonical.events import (
+    Event,
+    Failed,
+    Finished,
+    PartEnded,
+    PartStarted,
+    Started,
+    TextDelta,
+    Usage,
+    UsageReported,
+)
 from adapters.canonical.faults import Fault
 from adapters.canonical.parts import Text
+from adapters.canonical.stage import Pipe, Stage
 from adapters.transport.http import HttpTransport
+from adapters.wire.call import Timeouts, WireCall
 from adapters.wire.sse import Frame
-
-Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 class TinyDecoder:
-    """`{"t": text}` is a text delta, `{"ping": 1}` nothing, `{"end": reason}` the terminal,
-    `{"reason": r}` a terminal that close() releases, `{"error": m}` a failure."""
+    """``{"t": text}`` is a text delta, ``{"usage": n}`` a usage report, ``{"end": reason}`` the
+    terminal, ``{"reason": r}`` one that close() releases, ``{"error": text}`` a failure, and
+    ``{}`` nothing at all."""
 
     def __init__(self) -> None:
         self.fed = 0
@@ -43,21 +54,19 @@ class TinyDecoder:
             value = json.loads(data)
         except ValueError:
             return [Failed(Fault("protocol_error", "no JSON"))]
-        if "error" in value:
-            return self._events(value)
-        return [*self._events({"t": value["t"]}), PartEnded(0), Finished("stop", "whole")]
+        return self._events({**value, "end": "whole"} if "t" in value else value)
 
-    def _events(self, value: Mapping[str, str]) -> list[Event]:
-        if "error" in value:
-            return [Failed(Fault("upstream_server", value["error"]))]
+    def _events(self, value: Mapping[str, Any]) -> list[Event]:
         events: list[Event] = []
-        if "start" in value:
-            events.append(Started("id", "tiny"))
+        if "error" in value:
+            events.append(Failed(Fault("upstream_server", value["error"])))
         if "t" in value:
             if not self._open:
                 self._open = True
                 events += [Started("id", "tiny"), PartStarted(0, Text(""))]
             events.append(TextDelta(0, value["t"]))
+        if "usage" in value:
+            events.append(UsageReported(Usage(output=value["usage"])))
         if "end" in value:
             events += [PartEnded(0), Finished("stop", value["end"])]
         if "reason" in value:
@@ -67,10 +76,10 @@ class TinyDecoder:
 
 class TinyDialect:
     name = "openai-chat"
-    FIELDS: dict[str, object] = {}
+    FIELDS: Mapping[str, Any] = {}
 
-    def encode(self, request, model, facts):
-        raise NotImplementedError
+    def encode(self, request: Any, model: str, facts: Any) -> Any:
+        raise AssertionError("the adapter never encodes")
 
     def decoder(self, *, verbatim: bool = False) -> TinyDecoder:
         return TinyDecoder()
@@ -80,8 +89,7 @@ class TinyDialect:
         return Fault(
             "upstream_rate_limited" if status == 429 else "upstream_server",
             "tiny error",
-            detail=str(len(body)),
-            upstream_status=status,
+            detail=body.decode("latin-1"),
             retry_after=None if after is None else float(after),
         )
 
@@ -91,85 +99,59 @@ class TinyDialect:
 
 @dataclass
 class Collect:
-    """A sink that keeps what it gets, and may be told to fail or to be slow."""
+    """A sink that keeps what it gets, and may fail or be slow."""
 
     sends: list[list[Event]] = field(default_factory=list)
-    fail: Exception | None = None
-    hold: asyncio.Event | None = None
+    fail: BaseException | None = None
+    seconds: float = 0.0
 
     async def send(self, events: list[Event]) -> None:
         self.sends.append(events)
         if self.fail is not None:
             raise self.fail
-        if self.hold is not None:
-            await self.hold.wait()
+        if self.seconds:
+            await asyncio.sleep(self.seconds)
 
     @property
     def text(self) -> str:
-        return "".join(
-            event.text for events in self.sends for event in events if isinstance(event, TextDelta)
-        )
-
-
-@dataclass
-class Provider:
-    """A raw TCP server: the test writes every byte itself and sees every close."""
-
-    url: str = ""
-    requests: list[bytes] = field(default_factory=list)
-    connections: int = 0
-    closed: asyncio.Event = field(default_factory=asyncio.Event)
-    script: Handler | None = None
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections += 1
-        try:
-            while head := await _head(reader):
-                self.requests.append(head)
-                assert self.script is not None
-                await self.script(reader, writer)
-        except ConnectionError:
-            pass
-        finally:
-            self.closed.set()
-            writer.close()
-
-    async def until_closed(self, reader: asyncio.StreamReader) -> None:
-        """Return when the gateway has closed its side."""
-        try:
-            while await reader.read(1024):
-                pass
-        except ConnectionError:
-            pass
-        self.closed.set()
-
-
-async def _head(reader: asyncio.StreamReader) -> bytes:
-    try:
-        head = await reader.readuntil(b"\r\n\r\n")
-    except asyncio.IncompleteReadError:
-        return b""
-    for line in head.lower().split(b"\r\n"):
-        if line.startswith(b"content-length:"):
-            head += await reader.readexactly(int(line.partition(b":")[2]))
-    return head
+        events = (event for events in self.sends for event in events)
+        return "".join(event.text for event in events if isinstance(event, TextDelta))
 
 
 @pytest.fixture
-async def provider() -> AsyncIterator[Provider]:
-    provider = Provider()
-    server = await asyncio.start_server(provider.serve, "127.0.0.1", 0)
-    host, port = server.sockets[0].getsockname()[:2]
-    provider.url = f"http://{host}:{port}/v1"
-    yield provider
-    server.close()
+async def make_adapter(raw_provider: Any) -> AsyncIterator[Callable[..., Adapter]]:
+    """Make adapters to the raw provider; at the end none may hold a connection."""
+    made: list[Adapter] = []
+
+    def make_adapter(**settings: Any) -> Adapter:
+        transport = HttpTransport(raw_provider.url + "/v1")
+        made.append(Adapter(TinyDialect(), transport, **settings))
+        return made[-1]
+
+    yield make_adapter
+    for adapter in made:
+        await _until(
+            lambda transport=adapter.transport: transport.active == 0
+        )  # it may linger for a moment
+        await adapter.close()
 
 
 @pytest.fixture
-async def adapter(provider: Provider) -> AsyncIterator[Adapter]:
-    adapter = Adapter(TinyDialect(), HttpTransport(provider.url), api_key="sk-tiny")
-    yield adapter
-    await adapter.close()
+def until() -> Callable[[Callable[[], Any]], Awaitable[None]]:
+    """``await until(condition)``; what does not become true in two seconds fails the test."""
+    return _until
+
+
+async def _until(condition: Callable[[], Any]) -> None:
+    deadline = asyncio.get_running_loop().time() + 2
+    while not condition():
+        await asyncio.sleep(0.001)
+        assert asyncio.get_running_loop().time() < deadline
+
+
+@pytest.fixture
+def adapter(make_adapter: Callable[..., Adapter]) -> Adapter:
+    return make_adapter(api_key="sk-tiny")
 
 
 @pytest.fixture
@@ -178,5 +160,24 @@ def sink() -> Collect:
 
 
 @pytest.fixture
-def dialect() -> TinyDialect:
-    return TinyDialect()
+def pump(adapter: Adapter, sink: Collect) -> Callable[..., Any]:
+    """``await pump(stream=…, pipe=…, timeouts…)`` pumps a small call into ``sink``."""
+
+    def pump(
+        *, stream: bool = True, pipe: Stage | None = None, decoder: Any = None, **seconds: float
+    ) -> Any:
+        limits = {"connect": 5.0, "first_event": 5.0, "between_events": 5.0, "total": 10.0}
+        return adapter.pump(
+            WireCall("/go", b"{}", stream=stream),
+            decoder=TinyDecoder() if decoder is None else decoder,
+            pipe=Pipe(()) if pipe is None else pipe,
+            sink=sink,
+            timeouts=Timeouts(**{**limits, **seconds}),
+        )
+
+    return pump
+
+
+@pytest.fixture
+def tiny_decoder() -> TinyDecoder:
+    return TinyDecoder()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import gzip
+import socket
 import zlib
 
 import pytest
 
 from adapters.canonical.faults import Fault
-from adapters.transport.http import HttpTransport, _socket
+from adapters.transport.http import HttpTransport
+from adapters.transport.session import make_socket
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
 
@@ -217,7 +219,5 @@ async def test_an_excerpt_is_short_in_bytes_and_in_time(raw_provider, transport,
 
 
 def test_silent_connections_are_kept_alive_by_probes():
-    import socket
-
-    with _socket((socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", 1))) as sock:
+    with make_socket((socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", 1))) as sock:
         assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) != 0
