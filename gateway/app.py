@@ -123,7 +123,7 @@ class _Parts:
             random=random.Random(),  # noqa: S311 - spreads retries, guards nothing
             memory=Memory(clock.monotonic),
         )
-        self.state = State(runtime, keyring, store, logs, self.reload)
+        self.state = State(runtime, keyring, store, logs, self.reload, int(clock.wall()))
         self._use(snapshot)
 
     def _use(self, snapshot: Snapshot) -> None:

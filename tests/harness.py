@@ -25,31 +25,39 @@ from gateway.settings.load import Overrides, load
 KEY = "test-caller-key"
 ADMIN = "test-admin-key"
 
+ENVIRONMENT = {
+    "CALLER": KEY,
+    "ADMIN": ADMIN,
+    "KEY_OPENAI": "sk-provider-openai",
+    "KEY_ANTHROPIC": "sk-provider-anthropic",
+    "KEY_CHAT": "sk-provider-chat",
+}
+
 PROVIDERS = """
 [providers.openai]
 dialect = "openai-responses"
 base_url = "{url}/v1"
-api_key = "sk-provider-openai"
+api_key = "${KEY_OPENAI}"
 
 [providers.anthropic]
 dialect = "anthropic-messages"
 base_url = "{url}"
-api_key = "sk-provider-anthropic"
+api_key = "${KEY_ANTHROPIC}"
 
 [providers.chat]
 dialect = "openai-chat"
 base_url = "{url}/v1"
-api_key = "sk-provider-chat"
+api_key = "${KEY_CHAT}"
 """
 
-KEYS = f"""
+KEYS = """
 [[keys]]
 name = "caller"
-key = "{KEY}"
+key = "${CALLER}"
 
 [[keys]]
 name = "admin"
-key = "{ADMIN}"
+key = "${ADMIN}"
 role = "admin"
 """
 
@@ -188,10 +196,9 @@ async def gateway(
             text = f'[store]\nurl = "{place}"\n' + PROVIDERS + aliases(extra) + KEYS
         path = folder / "gateway.toml"
         path.write_text(text.replace("{url}", provider.url))
-        environment = {"GATEWAY_KEY": KEY}
 
         def read() -> Any:
-            return load(path, environment, Overrides())
+            return load(path, ENVIRONMENT, Overrides())
 
         async with (
             running(read(), read) as (app, state),

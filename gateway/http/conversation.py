@@ -48,16 +48,10 @@ class Conversation:
         except Disconnected:
             exchange.gone = True
         except asyncio.CancelledError:
-            await self._cut(exchange)
+            exchange.stopped()
         finally:
             exchange.unwatch()
             self._state.live.discard(exchange)
-
-    async def _cut(self, exchange: Exchange) -> None:
-        """The request was cancelled: by its caller, or by the end of the server."""
-        fault = exchange.stopped()
-        if fault is not None and not exchange.started:
-            await exchange.fail(fault)
 
     async def _serve(self, exchange: Exchange) -> None:
         state = self._state
@@ -132,7 +126,13 @@ class Conversation:
             outcome = ending.outcome = await complete(call, sink)
         except Fault as fault:
             ending.fault = fault
-            raise
+            await exchange.fail(fault)
+            return
+        except asyncio.CancelledError:
+            ending.fault = exchange.stopped()
+            if ending.fault is not None:
+                await exchange.fail(ending.fault)
+            return
         headers = head_headers(outcome.head)
         if isinstance(outcome.terminal, Failed):
             await exchange.fail(outcome.terminal.fault, headers)
@@ -173,7 +173,7 @@ class Ending:
         return Access(
             request=call.id,
             method="POST",
-            route=exchange.route,
+            route=exchange.scope["path"],
             status=self._status(),
             ms=round(seconds * 1000, 3),
             project=call.principal.project,

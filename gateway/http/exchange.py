@@ -60,13 +60,6 @@ class Exchange:
         self._watcher: asyncio.Task[None] | None = None
 
     @property
-    def route(self) -> str:
-        """The path's template, for the log: nothing that a caller made up."""
-        found = self.scope.get("route")
-        path: str = getattr(found, "path", "")
-        return path
-
-    @property
     def receive(self) -> Receive:
         """The body's source, before :meth:`watch`."""
         return self._receive

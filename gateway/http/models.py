@@ -18,7 +18,8 @@ router = APIRouter()
 @router.get("/models", include_in_schema=False)
 async def models(state: Gateway, caller: Caller) -> dict[str, Any]:
     """All of them, in the configuration's order."""
-    return models_list(alias.name for alias in visible(state.snapshot, caller))
+    names = (alias.name for alias in visible(state.snapshot, caller))
+    return models_list(names, state.started_at)
 
 
 @router.get("/v1/models/{model:path}")
@@ -26,7 +27,7 @@ async def models(state: Gateway, caller: Caller) -> dict[str, Any]:
 async def model(model: str, state: Gateway, caller: Caller) -> dict[str, Any]:
     """One of them; names may hold slashes."""
     if model in {alias.name for alias in visible(state.snapshot, caller)}:
-        return model_object(model)
+        return model_object(model, state.started_at)
     raise Fault(
         "unknown_model",
         "There is no model of this name here. GET /v1/models lists those that your key may use.",

@@ -18,7 +18,7 @@ from gateway.http import admin, health, models
 from gateway.http.conversation import Conversation
 from gateway.http.middleware import App, Front, dialect_of
 from gateway.northbound.errors import envelope
-from gateway.northbound.openai_chat import NORTHBOUND as CHAT
+from gateway.northbound.openai_chat import CHAT
 from gateway.services.state import State
 
 STATUS_KINDS = {404: "not_found", 405: "method", 413: "too_large"}

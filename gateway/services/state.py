@@ -31,6 +31,7 @@ class State:
     """``runtime`` is swapped whole on reload; a request keeps the one that it started with.
 
     ``reload`` reads the configuration again and swaps it in, or raises with what is wrong.
+    ``started_at`` (Unix seconds) is when the models came into being, as far as callers see.
     ``live`` holds the requests in flight, for the drain at the end.
     """
 
@@ -39,6 +40,7 @@ class State:
     store: Store
     logs: Logs
     reload: Callable[[], Awaitable[Snapshot]]
+    started_at: int
     live: set[Stoppable] = field(default_factory=set)
     draining: bool = False
 
