@@ -156,8 +156,10 @@ class _Response:
         }
 
     def _reasoning(self, part: Think) -> dict[str, Any]:
-        """Readable only if a summary was asked; sealed only if the caller included it."""
-        item: dict[str, Any] = {"id": self.told.mint.new("rs_", 48), "type": "reasoning"}
+        """Readable only if a summary was asked; sealed only if the caller included it. The id
+        of an item that is kept says so, by which the judge knows it again."""
+        prefix = "rs_k" if self._object["store"] else "rs_"
+        item: dict[str, Any] = {"id": self.told.mint.new(prefix, 48), "type": "reasoning"}
         if "reasoning.encrypted_content" in (self.told.body.get("include") or ()):
             item["encrypted_content"] = seal(part.text)
         shown = self._object["reasoning"].get("summary") is not None and not part.hidden

@@ -10,11 +10,11 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
-from adapters.simulator import mind, more
+from adapters.simulator import judge_messages, mind, more
 from adapters.simulator.catalogue import Kind
 from adapters.simulator.http import Request
 from adapters.simulator.log import Attempt, Log
@@ -36,6 +36,8 @@ from adapters.simulator.words import (
     Trouble,
     Wait,
 )
+
+Result = TypeVar("Result")
 
 WRONG_KEY = "sk-wrong"
 
@@ -78,7 +80,7 @@ class Provider:
         if request.method in ("GET", "HEAD") and path in ("", "/"):
             return _json(200, {"simulator": "POST /v1/chat/completions and friends"}), attempt
         voice, act = self._routes.get((request.method, path), (CHAT, self._nowhere))
-        if "anthropic-version" in request.headers:
+        if request.method == "GET" and "anthropic-version" in request.headers:
             voice = MESSAGES
         try:
             _authorise(request.headers, voice)
@@ -98,8 +100,8 @@ class Provider:
         body = _object(attempt)
         words = self._names.read(attempt.model or "")
         if not any(word.entry.name == "lenient" for word in words.get("flag", ())):
-            voice.judge(body, attempt.headers)
-        ask = _read(voice, body)
+            _understood(voice.judge, body, attempt.headers)
+        ask = _understood(voice.read, body)
         scripted = self.scripts.next(ask)
         if isinstance(scripted, Reply):
             return scripted
@@ -141,7 +143,8 @@ class Provider:
 
     def _count(self, voice: Voice, attempt: Attempt, path: str) -> Reply:
         body = _object(attempt)
-        ask = _read(voice, body)
+        _understood(judge_messages.judge_count, body, attempt.headers)
+        ask = _understood(voice.read, body)
         return _json(200, {"input_tokens": ask.tokens}, voice.headers(self._mint))
 
     def _embed(self, voice: Voice, attempt: Attempt, path: str) -> Reply:
@@ -178,10 +181,11 @@ def _answer(ask: Ask, words: Mapping[Kind, tuple[Word, ...]]) -> Answer:
     return answer
 
 
-def _read(voice: Voice, body: Body) -> Ask:
+def _understood(reader: Callable[..., Result], *given: Any) -> Result:
+    """``reader`` of ``given``, where what it can't make sense of is the caller's fault."""
     try:
-        return voice.read(body)
-    except (KeyError, TypeError, AttributeError, ValueError, re.error) as error:
+        return reader(*given)
+    except (KeyError, IndexError, TypeError, AttributeError, ValueError, re.error) as error:
         message = f"The request can't be understood: {type(error).__name__} {error}"
         raise Refused(Trouble(400, message)) from error
 

@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from adapters.simulator import (
     anthropic_messages,
     anthropic_messages_request,
+    judge_chat,
+    judge_messages,
+    judge_responses,
     openai_chat,
     openai_responses,
     openai_responses_request,
 )
 from adapters.simulator.voice import Mint, Voice
-from adapters.simulator.words import Body
 
 
 def _openai_headers(mint: Mint) -> Mapping[str, str]:
@@ -37,13 +39,9 @@ def _anthropic_headers(mint: Mint) -> Mapping[str, str]:
     }
 
 
-def _judge_nothing(body: Body, headers: Mapping[str, str]) -> None:
-    pass
-
-
 CHAT = Voice(
     name="openai-chat",
-    judge=_judge_nothing,
+    judge=judge_chat.judge,
     read=openai_chat.read,
     whole=openai_chat.whole,
     stream=openai_chat.stream,
@@ -53,7 +51,7 @@ CHAT = Voice(
 )
 RESPONSES = Voice(
     name="openai-responses",
-    judge=_judge_nothing,
+    judge=judge_responses.judge,
     read=openai_responses_request.read,
     whole=openai_responses.whole,
     stream=openai_responses.stream,
@@ -63,7 +61,7 @@ RESPONSES = Voice(
 )
 MESSAGES = Voice(
     name="anthropic-messages",
-    judge=_judge_nothing,
+    judge=judge_messages.judge,
     read=anthropic_messages_request.read,
     whole=anthropic_messages.whole,
     stream=anthropic_messages.stream,

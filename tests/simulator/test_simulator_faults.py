@@ -5,6 +5,7 @@ import gzip
 import json
 import re
 import time
+import zlib
 from email.utils import parsedate_to_datetime
 
 import pytest
@@ -75,7 +76,8 @@ async def post(
     reader, writer = await asyncio.open_connection(host, int(port))
     data = json.dumps(asked).encode()
     writer.write(
-        b"POST %b HTTP/1.1\r\nhost: x\r\nauthorization: Bearer sk-test\r\nconnection: close\r\n"
+        b"POST %b HTTP/1.1\r\nhost: x\r\nauthorization: Bearer sk-test\r\n"
+        b"anthropic-version: 2023-06-01\r\nconnection: close\r\n"
         b"content-type: application/json\r\ncontent-length: %d\r\n\r\n%b"
         % (path.encode(), len(data), data)
     )
@@ -302,14 +304,14 @@ async def test_bodies_that_are_no_answer(sim, stream):
     assert (seen.complete, seen.how) == (False, "closed")
     seen = await post(sim, CHAT, ask("fault-gzip-garbage"))
     assert seen.headers["content-encoding"] == "gzip"
-    with pytest.raises((OSError, EOFError, ValueError, Exception)):
+    with pytest.raises(zlib.error):
         gzip.decompress(seen.body)
 
 
 async def test_half_a_json_in_proper_http(sim):
     seen = await post(sim, CHAT, body(CHAT, "echo+fault-half-json", stream=False))
     assert seen.complete
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(json.JSONDecodeError):
         json.loads(seen.body)
 
 

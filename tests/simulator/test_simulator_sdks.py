@@ -4,7 +4,7 @@ import base64
 import json
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 WEATHER = {
     "type": "object",
@@ -17,6 +17,7 @@ PNG = base64.b64encode(b"\x89PNG" + b"x" * 96).decode()
 
 
 class City(BaseModel):
+    model_config = ConfigDict(extra="forbid")
     name: str
     people: int
     tags: list[str]
