@@ -202,7 +202,7 @@ def test_an_unreadable_file_is_a_config_error(tmp_path: Path, content: bytes | N
     file = tmp_path / "gateway.toml"
     if content is not None:
         file.write_bytes(content)
-    with pytest.raises(ConfigError, match="gateway.toml"):
+    with pytest.raises(ConfigError, match=r"gateway\.toml"):
         load(file)
 
 
