@@ -73,7 +73,7 @@ class _Broken(Exception):
 class _Open:
     """A block that is still coming in."""
 
-    __slots__ = ("block", "changed", "head", "index", "raw_input", "sent")
+    __slots__ = ("block", "head", "index", "raw_input", "sent")
 
     def __init__(self, index: int, head: Part, block: Json) -> None:
         self.index = index
@@ -81,7 +81,11 @@ class _Open:
         self.block = dict(block)
         self.raw_input: list[str] = []
         self.sent = False
-        self.changed = False
+
+    def so_far(self) -> PartAnnotated:
+        """The block as far as it is known: the last one wins. Told at every delta, because
+        time-outs count only what says something."""
+        return PartAnnotated(self.index, "data", dict(self.block))
 
 
 class Stream:
@@ -201,8 +205,7 @@ class Stream:
             return reader(opened, delta)
         if isinstance(opened.head, Opaque):
             opened.block.update((k, v) for k, v in delta.items() if k != "type")
-            opened.changed = True
-            return []
+            return [opened.so_far()]
         return [OpaqueEvent(NAME, "content_block_delta", event)]
 
     def _block_stop(self, event: Json) -> list[Event]:
@@ -217,17 +220,13 @@ class Stream:
         if isinstance(opened.head, ToolCall) and not opened.sent:
             return [ArgumentsDelta(opened.index, opened.head.arguments), ended]
         if opened.raw_input:
-            opened.block["input"] = _parsed("".join(opened.raw_input), opened.block.get("input"))
-            opened.changed = True
-        if opened.changed:
-            return [PartAnnotated(opened.index, "data", opened.block), ended]
+            opened.block["input"] = _parsed("".join(opened.raw_input))
+            return [opened.so_far(), ended]
         return [ended]
 
 
-def _parsed(raw: str, placeholder: Any) -> Any:
+def _parsed(raw: str) -> Any:
     """A server tool's streamed input; the raw text where it was cut off in the middle."""
-    if not raw.strip():
-        return placeholder
     try:
         return loads(raw.encode())
     except ValueError:
@@ -262,8 +261,10 @@ def _arguments_delta(opened: _Open, delta: Json) -> list[Event]:
 
 
 def _input_delta(opened: _Open, delta: Json) -> list[Event]:
+    if not delta["partial_json"]:
+        return []
     opened.raw_input.append(delta["partial_json"])
-    return []
+    return [opened.so_far()]
 
 
 _DELTAS: Mapping[tuple[Any, type], Callable[[_Open, Json], list[Event]]] = {
