@@ -13,8 +13,9 @@ can be taken at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import add
 from typing import Any
 
 from adapters.canonical.faults import Fault
@@ -28,7 +29,9 @@ BETWEEN_ATTEMPTS = 120.0
 """Seconds that a call stays alive between two attempts: longer than any wait before a retry."""
 
 RollupKey = tuple[int, str, str, str, str, str, str]
-_SUM_AT = {name: n for n, name in enumerate(rows.ROLLUP_SUMS)}
+_NOTHING = (0,) * (len(rows.ROLLUP_SUMS) - 3)
+_CALL_ENDED = (1, 0, 0, *_NOTHING)
+_CALL_REFUSED = (1, 0, 1, *_NOTHING)
 
 
 @dataclass(slots=True)
@@ -38,11 +41,9 @@ class Rollup:
     key_name: str
     sums: list[int] = field(default_factory=lambda: [0] * len(rows.ROLLUP_SUMS))
 
-    def add(self, **amounts: int | None) -> None:
-        """Add to sums by name; what is unknown adds nothing."""
-        for name, amount in amounts.items():
-            if amount is not None:
-                self.sums[_SUM_AT[name]] += amount
+    def add(self, amounts: Iterable[int]) -> None:
+        """Add to all sums, in the order of ``rows.ROLLUP_SUMS``."""
+        self.sums = list(map(add, self.sums, amounts))
 
 
 @dataclass(slots=True)
@@ -179,31 +180,17 @@ class Batch:
             account.retoken(attempt.at, attempt.reserved_tokens, tokens)
         self.writes.settled.append((*rows.settled_values(end, charge, overrun), attempt.id))
         rollup = self._rollup(attempt.day, attempt.call, attempt.provider, attempt.model)
-        guessed = end.cost_nano is None or end.usage_source != "provider"
-        rollup.add(
-            attempts=1,
-            faults=1 if end.fault is not None else 0,
-            unknown_usage=1 if end.usage_source == "unknown" else 0,
-            estimated_usage=1 if end.usage_source == "estimated" else 0,
-            input_tokens=end.input_tokens,
-            output_tokens=end.output_tokens,
-            cache_read_tokens=end.cache_read_tokens,
-            cache_write_tokens=end.cache_write_tokens,
-            reasoning_tokens=end.reasoning_tokens,
-            cost_nano=charge,
-            estimated_nano=charge if guessed else 0,
-            overrun_nano=overrun,
-        )
+        rollup.add(_amounts(end, charge, overrun))
         if end.request is None:
             self.writes.kept.append((end.ended_at + BETWEEN_ATTEMPTS, attempt.call.id))
         elif self._end_call(attempt.call.id, rows.request_end_values(end.request, end.ended_at)):
-            rollup.add(requests=1)
+            rollup.add(_CALL_ENDED)
 
     def _close(self, entry: Close) -> None:
         call = self._calls.get(entry.request_id)
         ended = rows.request_end_values(entry.end, entry.at)
         if call is not None and self._end_call(call.id, ended):
-            self._rollup(day_of(call.at), call, "", "").add(requests=1)
+            self._rollup(day_of(call.at), call, "", "").add(_CALL_ENDED)
         elif entry.request is not None and entry.request_id not in self._known:
             row = entry.request
             self.writes.requests.append(rows.request_values(row, entry.at, holds_slot=False))
@@ -211,7 +198,7 @@ class Batch:
             refused = Call(
                 row.id, row.at, row.project, row.key_id, row.key_name, row.alias, row.prompt, False
             )
-            self._rollup(day_of(row.at), refused, "", "").add(requests=1, refused=1)
+            self._rollup(day_of(row.at), refused, "", "").add(_CALL_REFUSED)
             self._known.add(row.id)
 
     def _end_call(self, request_id: str, ended: tuple[Any, ...]) -> bool:
@@ -230,22 +217,47 @@ class Batch:
         return self.writes.rollups.setdefault(key, Rollup(call.key_name))
 
 
-_COUNTS = [
-    "input_tokens",
-    "output_tokens",
-    "cache_read_tokens",
-    "cache_write_tokens",
-    "reasoning_tokens",
-    "cost_nano",
-]
+def _counts(end: Settlement) -> tuple[int, ...]:
+    return (
+        end.input_tokens or 0,
+        end.output_tokens or 0,
+        end.cache_read_tokens or 0,
+        end.cache_write_tokens or 0,
+        end.reasoning_tokens or 0,
+    )
+
+
+def _amounts(end: Settlement, charge: int, overrun: int) -> tuple[int, ...]:
+    """What an attempt adds to the sums; what is unknown adds nothing."""
+    guessed = end.cost_nano is None or end.usage_source != "provider"
+    return (
+        0,  # its call is counted when that ends
+        1,
+        0,
+        end.fault is not None,
+        end.usage_source == "unknown",
+        end.usage_source == "estimated",
+        *_counts(end),
+        charge,
+        charge if guessed else 0,
+        overrun,
+    )
 
 
 def _sane(end: Settlement) -> Settlement:
-    """No sum ever falls: a negative number is refused here too, whoever let it through (K13)."""
-    bad = [name for name in _COUNTS if (getattr(end, name) or 0) < 0]
-    if not bad:
+    """No sum ever falls: negative numbers are refused here too, whoever let them by (K13)."""
+    if min(_counts(end)) >= 0 and (end.cost_nano or 0) >= 0:
         return end
-    return replace(end, usage_invalid=True, **dict.fromkeys(bad, None))  # type: ignore[arg-type]
+    return replace(
+        end,
+        usage_invalid=True,
+        input_tokens=None,
+        output_tokens=None,
+        cache_read_tokens=None,
+        cache_write_tokens=None,
+        reasoning_tokens=None,
+        cost_nano=None,
+    )
 
 
 def _real_tokens(end: Settlement) -> int | None:

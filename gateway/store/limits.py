@@ -45,15 +45,18 @@ class Refusal(NamedTuple):
 
 
 class Window:
-    """Requests and tokens of the last minute, by second: ``{second: [requests, tokens]}``."""
+    """Requests and tokens of the last minute, by second: ``{second: [requests, tokens]}``,
+    and their sums."""
 
-    __slots__ = ("slots",)
+    __slots__ = ("_latest", "slots", "sums")
 
     def __init__(self, packed: bytes = b"") -> None:
         numbers = struct.unpack(f"<{len(packed) // 8}q", packed)
         self.slots: dict[int, list[int]] = {
             numbers[n]: [numbers[n + 1], numbers[n + 2]] for n in range(0, len(numbers), 3)
         }
+        self.sums = [sum(numbers[1::3]), sum(numbers[2::3])]
+        self._latest: int | None = None
 
     def pack(self) -> bytes:
         """The bytes that the constructor takes."""
@@ -63,28 +66,37 @@ class Window:
     def advance(self, now: float) -> None:
         """Forget slots that are past; date those back that a clock put into the future."""
         second = int(now)
+        if second == self._latest:
+            return  # nothing ages within a second
+        self._latest = second
         for there in [s for s in self.slots if s > second or s + WINDOW + 1 <= now]:
             requests, tokens = self.slots.pop(there)
+            self.sums[0] -= requests
+            self.sums[1] -= tokens
             if there > second:
                 self.add(second, requests, tokens)
 
     def add(self, second: int, requests: int, tokens: int) -> None:
-        """Count ``requests`` and ``tokens`` (which may be negative) in one slot."""
+        """Count ``requests`` and ``tokens`` in one slot; negative tokens take back what was
+        counted there, never more."""
         used = self.slots.setdefault(second, [0, 0])
+        tokens = max(tokens, -used[1])
         used[0] += requests
-        used[1] = max(0, used[1] + tokens)
-
-    def used(self, column: int) -> int:
-        """The sum of requests (0) or tokens (1)."""
-        return sum(used[column] for used in self.slots.values())
+        used[1] += tokens
+        self.sums[0] += requests
+        self.sums[1] += tokens
 
     def wait(self, column: int, excess: int, now: float) -> float:
-        """Seconds until at least ``excess`` of what is counted now has left the window."""
+        """Seconds until ``excess`` requests (column 0) or tokens (1) have left the window."""
         for second in sorted(self.slots):
             excess -= self.slots[second][column]
             if excess <= 0:
                 return second + WINDOW + 1 - now
         return 0.0
+
+    def empty_in(self, now: float) -> float:
+        """Seconds until all that is counted now has left the window."""
+        return max(self.slots) + WINDOW + 1 - now if self.slots else 0.0
 
 
 @dataclass(slots=True)
@@ -129,8 +141,7 @@ class Account:
             if month_of(day) != month_of(self.day):
                 self.month_nano = 0
             self.day, self.day_nano = day, 0
-        if self.window.slots:
-            self.window.advance(now)
+        self.window.advance(now)
 
     def take(self, hold: Hold, now: float) -> Mapping[str, RateState]:
         """Reserve all of ``hold``, or nothing.
@@ -170,12 +181,10 @@ class Account:
     def rates(self, limits: Limits, now: float) -> Mapping[str, RateState]:
         """The state of the limits that are set: ``requests`` and ``tokens``."""
         states: dict[str, RateState] = {}
-        for column, (name, limit) in enumerate((("requests", limits.rpm), ("tokens", limits.tpm))):
-            if limit is None:
-                continue
-            used = self.window.used(column)
-            reset = self.window.wait(column, used, now) if used else 0.0
-            states[name] = RateState(limit, max(0, limit - used), reset)
+        for column, name, limit in ((0, "requests", limits.rpm), (1, "tokens", limits.tpm)):
+            if limit is not None:
+                left = max(0, limit - self.window.sums[column])
+                states[name] = RateState(limit, left, self.window.empty_in(now))
         return states
 
     def _over_budget(self, hold: Hold, now: float) -> Refusal | None:
@@ -226,7 +235,7 @@ class Account:
         for name, word, limit, column, wanted in rates:
             if limit is None or (limit > 0 and wanted == 0):
                 continue
-            excess = self.window.used(column) + wanted - limit
+            excess = self.window.sums[column] + wanted - limit
             if limit > 0 and excess <= 0:
                 continue
             fits = limit > 0 and wanted <= limit

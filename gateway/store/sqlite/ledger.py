@@ -82,9 +82,8 @@ class LedgerBook:
 
     async def open_attempt(self, request: RequestRow | None, row: AttemptRow, hold: Hold) -> Opened:
         entry = Open(request, row, hold)
-        future = self._db.write(_apply, entry, self._durability)
         try:
-            opened: Opened = await asyncio.shield(future)
+            opened: Opened = await self._db.write(_apply, entry, self._durability)
         except asyncio.CancelledError:
             # The row may be there by now, and nobody is left to settle it: the queue is in
             # order, so this settlement finds the row if it was written.
