@@ -151,7 +151,7 @@ def _tools(given: Mapping[str, Any], dropped: list[str]) -> tuple[Tool, ...] | N
         return tuple(_tool(tool, f"tools[{n}]", dropped) for n, tool in enumerate(tools))
     if functions is not None:
         return tuple(
-            _function(function, f"functions[{n}]", {}, dropped)
+            _function(function, f"functions[{n}]", NO_EXTRAS, dropped)
             for n, function in enumerate(functions)
         )
     return None
@@ -177,7 +177,8 @@ def _function(
         function.get("description"),
         function.get("parameters"),
         function.get("strict"),
-        {**around, **within} if around or within else NO_EXTRAS,
+        # Both levels have extras: those of the inner one keep its name.
+        {**around, "function": within} if within else around,
     )
 
 

@@ -1,0 +1,206 @@
+"""Request -> the body of ``POST /chat/completions``.
+
+How each canonical field fares stands in :mod:`.fields`. Unset stays unset, because compatible
+servers refuse fields that they do not know; only usage is always asked for, since the books
+need it. Must not know sockets, keys or prices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from adapters.canonical.facts import Facts
+from adapters.canonical.request import JsonObject, JsonSchema, Reasoning, Request
+from adapters.dialects.openai_chat.messages import MessageWriter
+from adapters.dialects.openai_chat.notes import Notes, unsupported
+from adapters.dialects.openai_chat.tools import wire_choice, wire_tools
+from adapters.wire.call import Encoded, WireCall
+from adapters.wire.json import dumps
+
+PATH = "/chat/completions"
+
+_SAME_NAME: tuple[tuple[str, Callable[[Request], Any]], ...] = (
+    ("temperature", lambda r: r.sampling.temperature),
+    ("top_p", lambda r: r.sampling.top_p),
+    ("stop", lambda r: list(r.sampling.stop) or None),
+    ("seed", lambda r: r.sampling.seed),
+    ("frequency_penalty", lambda r: r.sampling.frequency_penalty),
+    ("presence_penalty", lambda r: r.sampling.presence_penalty),
+    ("logit_bias", lambda r: r.sampling.logit_bias),
+    ("logprobs", lambda r: r.sampling.logprobs),
+    ("top_logprobs", lambda r: r.sampling.top_logprobs),
+    ("n", lambda r: r.sampling.n),
+    ("verbosity", lambda r: r.verbosity),
+    ("metadata", lambda r: r.metadata),
+    ("user", lambda r: r.end_user),
+    ("safety_identifier", lambda r: r.safety_identifier),
+    ("store", lambda r: r.store),
+    ("prompt_cache_key", lambda r: r.cache and r.cache.key),
+    ("prompt_cache_retention", lambda r: r.cache and r.cache.retention),
+    ("prompt_cache_options", lambda r: r.cache and r.cache.options),
+)
+"""Wire fields whose value is the canonical one, left out where it is unset."""
+
+DEFAULT_LIMIT = "max_tokens"
+"""What the output limit is called where neither the model's facts nor the caller say: the older
+name, which every server knows. A server that wants the newer one says so with a 400; one that
+does not know the newer one would let the limit lapse in silence (case N09)."""
+
+_TIERS = {"standard_only": "default"}
+"""Anthropic's words for service tiers."""
+
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+_BUDGETS = ((2_048, "low"), (8_192, "medium"))
+"""Thinking budgets (tokens, at most) and the effort that comes nearest; above, ``high``."""
+
+
+def encode(request: Request, model: str, facts: Facts) -> Encoded:
+    """The call for ``request``; see :meth:`adapters.dialects.base.Dialect.encode`."""
+    notes = Notes(request.origin)
+    if request.prompt is not None:
+        raise unsupported("No prompt of this name is known here.", "prompt")
+    body: dict[str, Any] = {"model": model, "messages": _messages(request, facts, notes)}
+    body |= _tooling(request, notes)
+    body |= {name: value for name, read in _SAME_NAME if (value := read(request)) is not None}
+    body |= _limit(request, facts)
+    body |= _logprobs(request, notes)
+    body |= _output(request)
+    body |= _reasoning(request.reasoning, facts, notes)
+    body |= _tier(request, notes)
+    _name_lost(request, notes)
+    extras = dict(notes.extras(request.extras, ""))
+    options = extras.pop("stream_options", None)
+    if request.stream:
+        body |= _streaming(options, facts, notes)
+    return Encoded(
+        WireCall(PATH, dumps({**extras, **body}), request.stream),
+        notes.dropped,
+        tuple(notes.injected),
+        tuple(notes.adjusted),
+    )
+
+
+def _messages(request: Request, facts: Facts, notes: Notes) -> list[dict[str, Any]]:
+    writer = MessageWriter(notes, facts)
+    writer.instructions(request.instructions)
+    for number, message in enumerate(request.messages):
+        writer.add(number, message)
+    return writer.close()
+
+
+def _tooling(request: Request, notes: Notes) -> dict[str, Any]:
+    """``tools`` and what means something only beside them: servers refuse either alone."""
+    if not request.tools:
+        for field in ("tool_choice", "parallel_tools"):
+            if getattr(request, field) is not None:
+                notes.drop_field(field)
+        return {}
+    part: dict[str, Any] = {"tools": wire_tools(request.tools, notes)}
+    if request.tool_choice is not None:
+        part["tool_choice"] = wire_choice(request.tool_choice, request.tools, notes)
+    if request.parallel_tools is not None:
+        part["parallel_tool_calls"] = request.parallel_tools
+    return part
+
+
+def _limit(request: Request, facts: Facts) -> dict[str, Any]:
+    limit = request.sampling.max_output_tokens
+    if limit is None:
+        return {}
+    return {facts.limit_name or request.sampling.limit_name or DEFAULT_LIMIT: limit}
+
+
+def _logprobs(request: Request, notes: Notes) -> dict[str, Any]:
+    """``top_logprobs`` demands ``logprobs`` here; Responses has the first alone."""
+    sampling = request.sampling
+    if not sampling.top_logprobs or sampling.logprobs is not None:
+        return {}
+    notes.injected.append("logprobs=true")
+    return {"logprobs": True}
+
+
+def _output(request: Request) -> dict[str, Any]:
+    match request.output:
+        case JsonObject():
+            return {"response_format": {"type": "json_object"}}
+        case JsonSchema() as wanted:
+            form: dict[str, Any] = {"name": wanted.name, "schema": wanted.schema}
+            for name in ("strict", "description"):
+                if getattr(wanted, name) is not None:
+                    form[name] = getattr(wanted, name)
+            return {"response_format": {"type": "json_schema", "json_schema": form}}
+        case _:
+            return {}
+
+
+# --------------------------------------------------------------------------- reasoning
+
+
+def _reasoning(asked: Reasoning | None, facts: Facts, notes: Notes) -> dict[str, Any]:
+    """``reasoning_effort``, which is all that this protocol has to say about it."""
+    if asked is None:
+        return {}
+    for name in ("summary", "display"):
+        if getattr(asked, name) is not None:
+            notes.drop_field(f"reasoning.{name}")
+    notes.extras(asked.extras, "reasoning")
+    if not facts.can("reasoning"):
+        for name in ("effort", "budget_tokens", "mode"):
+            if getattr(asked, name) is not None:
+                notes.drop_field(f"reasoning.{name}")
+        return {}
+    effort = _effort(asked, facts, notes)
+    return {} if effort is None else {"reasoning_effort": effort}
+
+
+def _effort(asked: Reasoning, facts: Facts, notes: Notes) -> str | None:
+    """The effort in words that the model takes, from whatever terms the caller used."""
+    wanted = asked.effort
+    if wanted is None and asked.mode == "disabled":
+        if not facts.efforts:  # Many models refuse the word, and which ones is not known.
+            notes.drop_field("reasoning.mode")
+            return None
+        wanted = "none"
+    if wanted is None and asked.budget_tokens is not None:
+        budget = asked.budget_tokens
+        wanted = next((effort for most, effort in _BUDGETS if budget <= most), "high")
+        notes.adjust("reasoning.budget_tokens", budget, f"reasoning_effort={wanted}")
+    if wanted is None or not facts.efforts or wanted in facts.efforts or wanted not in EFFORTS:
+        return wanted
+    place = EFFORTS.index(wanted)
+    known = [effort for effort in facts.efforts if effort in EFFORTS]
+    nearest = min(known, key=lambda effort: abs(EFFORTS.index(effort) - place), default=wanted)
+    notes.adjust("reasoning.effort", wanted, nearest)
+    return nearest
+
+
+# --------------------------------------------------------------------------- the rest
+
+
+def _tier(request: Request, notes: Notes) -> dict[str, Any]:
+    tier = request.service_tier
+    if tier is None:
+        return {}
+    known = _TIERS.get(tier, tier)
+    if known != tier:
+        notes.adjust("service_tier", tier, known)
+    return {"service_tier": known}
+
+
+def _name_lost(request: Request, notes: Notes) -> None:
+    if request.sampling.top_k is not None:
+        notes.drop_field("top_k")
+    if request.cache is not None and request.cache.control is not None:
+        notes.drop_field("cache.control")
+    for name in request.headers:
+        notes.drop(name)
+
+
+def _streaming(options: Any, facts: Facts, notes: Notes) -> dict[str, Any]:
+    """A stream with its usage at the end, which the books need whether the caller does or not."""
+    wanted = dict(options) if isinstance(options, Mapping) else {}
+    if "stream_options" in facts.refuses:
+        return {"stream": True}
+    notes.injected.append("stream_options.include_usage=true")
+    return {"stream": True, "stream_options": {**wanted, "include_usage": True}}

@@ -1,0 +1,193 @@
+"""Chat frames and bodies into events.
+
+``finish_reason`` is the terminal and ``[DONE]`` is optional, so ``Finished`` is held until one
+of ``[DONE]`` and the end of file comes: the usage chunk stands between them. An answer without
+a ``finish_reason`` is truncated, whatever else it says (promise 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from adapters.canonical.events import (
+    Event,
+    Failed,
+    Finished,
+    Reason,
+    Started,
+    UsageReported,
+    Verbatim,
+)
+from adapters.canonical.faults import Fault
+from adapters.dialects.openai_chat import errors
+from adapters.dialects.openai_chat.choice import DIALECT, ChoiceReader, Indices
+from adapters.wire import openai_chat
+from adapters.wire.json import loads
+from adapters.wire.sse import Frame
+
+_OUTER = frozenset({"id", "object", "created", "model", "choices", "usage", "obfuscation", "error"})
+"""Fields around the choices that are read or mean nothing; others travel as extras."""
+
+_DONE = b"[DONE]"
+
+
+class ChatDecoder:
+    """One answer; see :class:`adapters.dialects.base.Decoder`."""
+
+    __slots__ = ("_choices", "_ended", "_extras", "_indices", "_started", "_told", "_verbatim")
+
+    def __init__(self, *, verbatim: bool = False) -> None:
+        self._verbatim = verbatim
+        self._indices = Indices()
+        self._choices: dict[int, ChoiceReader] = {}
+        self._started: Started | None = None
+        self._ended = False
+        self._extras: dict[str, Any] = {}
+        self._told: dict[str, Any] = {}
+
+    # ----------------------------------------------------------------- the interface
+
+    def feed(self, frame: Frame) -> list[Event]:
+        """The events of one frame."""
+        if self._ended:
+            return []
+        if frame.data.strip() == _DONE:
+            return [*self._as_it_came(frame, None), *self._end()]
+        try:
+            chunk = loads(frame.data)
+        except ValueError:
+            return self._fail(errors.malformed("a frame is no JSON"))
+        out: list[Event] = self._as_it_came(frame, chunk)
+        fault = self._read(chunk, frame.name, "delta", out)
+        return out if fault is None else self._fail(fault, chunk)
+
+    def close(self) -> list[Event]:
+        """End of file: the held end, if a ``finish_reason`` came."""
+        return [] if self._ended else self._end()
+
+    def body(self, data: bytes) -> list[Event]:
+        """All events of a whole body."""
+        try:
+            value = loads(data)
+        except ValueError:
+            return self._fail(errors.malformed("the body is no JSON"))
+        out: list[Event] = []
+        if self._verbatim:
+            out.append(Verbatim(DIALECT, "", data, value))
+        fault = self._read(value, "", "message", out)
+        if fault is None and not self._choices:
+            fault = errors.malformed("the body has no choices")
+        return self._fail(fault, value) if fault is not None else [*out, *self._end()]
+
+    # ----------------------------------------------------------------- reading
+
+    def _as_it_came(self, frame: Frame, value: Any) -> list[Event]:
+        # "message" is the default name of an SSE event; an empty one would mean a whole body.
+        return (
+            [Verbatim(DIALECT, frame.name or "message", frame.data, value)]
+            if self._verbatim
+            else []
+        )
+
+    def _read(self, value: Any, event: str, field: str, out: list[Event]) -> Fault | None:
+        """Add the events of a chunk or body to ``out``; gives the fault that it tells of."""
+        if not isinstance(value, dict):
+            return errors.malformed("a chunk is no object")
+        fault = errors.in_answer(value, event)
+        if fault is not None:
+            return fault
+        choices = value.get("choices")
+        if not _is_well_formed(choices, field):
+            return errors.malformed("choices are no list of choices")
+        if not value.keys() <= _OUTER:
+            self._told.update({n: v for n, v in value.items() if n not in _OUTER})
+        if self._started is None and (choices or value.get("id")):
+            self._start(value, out)
+        for choice in choices or ():
+            self._choice(choice).read(choice, choice.get(field) or {}, out)
+        out.extend(self._usage(value))
+        return None
+
+    def _usage(self, value: Mapping[str, Any]) -> list[Event]:
+        usage = openai_chat.read_usage(value.get("usage"))
+        return [] if usage is None or self._started is None else [UsageReported(usage)]
+
+    def _start(self, value: Mapping[str, Any], out: list[Event]) -> None:
+        """The first chunk that says whose answer this is; Azure's very first one does not."""
+        created = value.get("created")
+        self._extras, self._told = self._told, {}
+        self._started = Started(
+            _text(value.get("id")),
+            _text(value.get("model")),
+            created if isinstance(created, int) and created > 0 else None,
+            dict(self._extras),
+            DIALECT,
+        )
+        out.append(self._started)
+
+    def _choice(self, choice: Mapping[str, Any]) -> ChoiceReader:
+        number = choice.get("index", 0)
+        reader = self._choices.get(number)
+        if reader is None:
+            started = self._started
+            seed = "" if started is None else f"{started.id}/{started.created}"
+            reader = ChoiceReader(number, self._indices, seed)
+            self._choices[number] = reader
+        return reader
+
+    # ----------------------------------------------------------------- ending
+
+    def _fail(self, fault: Fault, told: Any = None) -> list[Event]:
+        """The failure; what was used up to it may stand in the chunk that told of it."""
+        self._ended = True
+        return [*(self._usage(told) if isinstance(told, dict) else ()), Failed(fault)]
+
+    def _end(self) -> list[Event]:
+        """The terminal. Every choice needs its reason."""
+        readers = [self._choices[number] for number in sorted(self._choices)]
+        if not readers or any(reader.raw_reason is None for reader in readers):
+            return self._fail(errors.truncated())
+        for reader in readers:
+            raw = reader.raw_reason or ""
+            kind = openai_chat.FAILED_REASONS.get(raw)
+            if kind is not None:
+                return self._fail(errors.ended_by(raw, kind))
+        out: list[Event] = []
+        for reader in readers:
+            reader.close(out)
+            if reader.nameless:
+                return self._fail(errors.malformed("a tool call has no name"))
+        self._ended = True
+        out.append(self._finished(readers))
+        return out
+
+    def _finished(self, readers: list[ChoiceReader]) -> Finished:
+        first = readers[0]
+        reason, raw = first.reason()
+        others: dict[int, tuple[Reason, str | None]] = {
+            reader.number: reader.reason() for reader in readers[1:]
+        }
+        late = {n: v for n, v in self._told.items() if self._extras.get(n) != v}
+        return Finished(reason, raw, first.stop_sequence, {**late, **first.extras}, others)
+
+
+def _is_well_formed(choices: Any, field: str) -> bool:
+    """Whether everything that is read without looking, here and by who relays, is in place."""
+    if choices is None:
+        return True
+    if not isinstance(choices, list):
+        return False
+    for choice in choices:
+        if not isinstance(choice, dict):
+            return False
+        said = choice.get(field)
+        if said is not None and not isinstance(said, dict):
+            return False
+        if not isinstance(choice.get("index", 0), int):
+            return False
+    return True
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None

@@ -1,0 +1,102 @@
+"""Tools and tool choice in chat's form. Must not know the rest of the request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from adapters.canonical.request import FunctionTool, OpaqueTool, Tool, ToolChoice
+from adapters.dialects.openai_chat.notes import Notes, unsupported
+from adapters.wire.names import CHAT, RESPONSES
+
+Json = dict[str, Any]
+
+
+def wire_tools(tools: tuple[Tool, ...], notes: Notes) -> list[Json]:
+    """The ``tools`` list.
+
+    :raises Fault: ``unsupported`` for a tool that only another protocol understands.
+    """
+    return [
+        _function(tool, f"tools[{number}]", notes)
+        if isinstance(tool, FunctionTool)
+        else _opaque(tool, f"tools[{number}]")
+        for number, tool in enumerate(tools)
+    ]
+
+
+def _function(tool: FunctionTool, where: str, notes: Notes) -> Json:
+    extras = dict(notes.extras(tool.extras, where))
+    function: Json = {"name": tool.name, **extras.pop("function", {})}
+    for name in ("description", "parameters", "strict"):
+        value = getattr(tool, name)
+        if value is not None:
+            function[name] = value
+    return {"type": "function", "function": function, **extras}
+
+
+def _opaque(tool: OpaqueTool, where: str) -> Json:
+    if tool.dialect == CHAT:
+        return dict(tool.data)
+    if tool.dialect == RESPONSES and tool.type == "custom":
+        return _custom(tool.data)
+    raise unsupported(
+        f"A tool of type {tool.type!r} belongs to the {tool.dialect} protocol and can't be sent "
+        "to a provider that speaks openai-chat.",
+        f"{where}.type",
+    )
+
+
+def _custom(data: Mapping[str, Any]) -> Json:
+    """Responses keeps flat what chat nests: the tool's fields, and a grammar's."""
+    custom = {name: value for name, value in data.items() if name != "type"}
+    form = custom.get("format")
+    if isinstance(form, Mapping) and form.get("type") == "grammar":
+        grammar = {name: value for name, value in form.items() if name != "type"}
+        custom["format"] = {"type": "grammar", "grammar": grammar}
+    return {"type": "custom", "custom": custom}
+
+
+def wire_choice(choice: ToolChoice, tools: tuple[Tool, ...], notes: Notes) -> Any:
+    """The ``tool_choice`` value.
+
+    :raises Fault: ``unsupported`` for a form that only another protocol understands.
+    """
+    if choice.mode == "named":
+        kind = _kind_of(choice.name, tools)
+        return {"type": kind, kind: {"name": choice.name}}
+    if choice.mode != "opaque":
+        return choice.mode
+    if notes.native:
+        return choice.data
+    nested = _nested(choice.data) if notes.origin == RESPONSES else None
+    if nested is None:
+        raise unsupported(
+            "This form of tool_choice can't be sent to a provider that speaks openai-chat.",
+            "tool_choice",
+        )
+    return nested
+
+
+def _kind_of(name: str | None, tools: tuple[Tool, ...]) -> str:
+    """Whether ``name`` is a custom tool; unknown names are functions."""
+    custom = any(
+        isinstance(tool, OpaqueTool) and tool.type == "custom" and tool.name == name
+        for tool in tools
+    )
+    return "custom" if custom else "function"
+
+
+def _nested(data: object) -> Json | None:
+    """The choices of Responses that chat knows too, which it nests."""
+    if not isinstance(data, Mapping):
+        return None
+    kind = data.get("type")
+    if kind in ("custom", "function"):
+        return {"type": kind, kind: {"name": data.get("name")}}
+    if kind != "allowed_tools":
+        return None
+    named = [_nested(tool) for tool in data.get("tools") or ()]
+    if None in named:
+        return None
+    return {"type": kind, kind: {"mode": data.get("mode"), "tools": named}}
