@@ -1,0 +1,262 @@
+"""The command line as scripts rely on it: exit codes, plain outputs, help that teaches."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gateway.cli.exits import MEANINGS, Exit
+from gateway.cli.main import parser
+
+Gateway = Callable[..., object]
+COMMANDS = (
+    ("serve",), ("demo",), ("check",), ("simulate",), ("usage",), ("backup",), ("keys",),
+    ("keys", "create"), ("keys", "list"), ("keys", "revoke"),
+)  # fmt: skip
+
+
+class TestHelp:
+    """``--help`` teaches, and costs nothing."""
+
+    def test_it_names_every_command_and_exit_code(self, gateway: Gateway) -> None:
+        ran = gateway("--help")
+        assert ran.code == Exit.OK
+        for command in ("serve", "demo", "check", "simulate", "keys", "usage", "backup"):
+            assert re.search(rf"^    {command} ", ran.out, re.MULTILINE)
+        for code, meaning in MEANINGS.items():
+            assert re.search(rf"^  {code.value} +{re.escape(meaning)}$", ran.out, re.MULTILINE)
+
+    @pytest.mark.parametrize("command", [c for c in COMMANDS if len(c) == 1])
+    def test_every_command_has_examples_that_parse(
+        self, command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        with pytest.raises(SystemExit) as ended:
+            parser().parse_args([*command, "--help"])
+        assert ended.value.code == 0
+        shown = capsys.readouterr().out
+        examples = re.findall(r"^  (?:KEY=\$\()?gateway ([^\n&>]+)", shown, re.MULTILINE)
+        assert examples
+        for example in examples:
+            words = re.split(r"\s{3,}", example)[0].rstrip(")").replace("$(date +%F", "x").split()
+            parser().parse_args(words)
+
+    def test_it_loads_nothing_that_serving_needs(self) -> None:
+        heavy = "pydantic fastapi uvicorn aiohttp httpx asyncio genai_prices rich uvloop"
+        code = (
+            "import sys; from gateway.cli.main import parser; parser().format_help();"
+            f"print([m for m in '{heavy}'.split() if m in sys.modules])"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
+        assert done.stdout.strip() == "[]"
+
+
+class TestExitCodes:
+    """Scripts branch on them."""
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            (),
+            ("serv",),
+            ("serve", "--port", "80x"),
+            ("serve", "--port", "65536"),
+            ("usage", "--by", "colour"),
+            ("usage", "--since", "yesterday"),
+            ("keys", "create"),
+            ("keys", "create", "a", "--rpm", "-1"),
+            ("keys", "create", "a", "--usd-per-day", "nan"),
+            ("backup",),
+        ],
+    )
+    def test_a_wrong_command_line(self, gateway: Gateway, arguments: tuple[str, ...]) -> None:
+        ran = gateway(*arguments)
+        assert ran.code == Exit.USAGE
+        assert "usage: gateway" in ran.err
+        assert ran.out == ""
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [("serve",), ("check",), ("usage",), ("keys", "list"), ("backup", "x.db")],
+    )
+    def test_a_configuration_that_does_not_pass(
+        self, gateway: Gateway, config: Path, arguments: tuple[str, ...]
+    ) -> None:
+        config.write_text(config.read_text() + 'rols = "x"\nlimits = { rpm = -1 }\n')
+        ran = gateway(*arguments)
+        assert ran.code == Exit.CONFIG
+        assert "gateway.toml:12: keys[0].rols: is no known key; did you mean 'role'?" in ran.err
+        assert "gateway.toml:13: keys[0].limits.rpm: must be 0 or more" in ran.err
+        assert ran.out == ""
+
+    def test_no_configuration(self, gateway: Gateway) -> None:
+        ran = gateway("serve", "--config", "nowhere.toml")
+        assert ran.code == Exit.CONFIG
+        assert "gateway demo" in ran.err
+
+    def test_a_store_that_can_not_be_used(self, gateway: Gateway, config: Path) -> None:
+        config.write_text('[store]\nurl = "sqlite:////proc/none/gateway.db"\n' + config.read_text())
+        ran = gateway("usage")
+        assert ran.code == Exit.UNAVAILABLE
+        assert "The store can't be used" in ran.err
+
+
+class TestConfig:
+    """Where the configuration is looked for."""
+
+    def test_the_folder_the_variable_and_the_argument(
+        self, gateway: Gateway, config: Path, tmp_path: Path
+    ) -> None:
+        assert gateway("check").code == Exit.OK
+        config.rename(tmp_path / "other.toml")
+        assert gateway("check").code == Exit.CONFIG
+        assert gateway("check", GATEWAY_CONFIG="other.toml").code == Exit.OK
+        assert gateway("check", "--config", "other.toml").code == Exit.OK
+
+    def test_check_in_json(self, gateway: Gateway, config: Path) -> None:
+        ran = gateway("check", "--format", "json")
+        assert json.loads(ran.out) == []
+        config.write_text("[servr]\n")
+        ran = gateway("check", "--format", "json")
+        assert ran.code == Exit.CONFIG
+        (problem,) = json.loads(ran.out)
+        assert (problem["line"], problem["where"]) == (1, "servr")
+
+
+class TestKeys:
+    """A key's text is shown once; what is kept is its digest."""
+
+    def test_only_the_key_goes_to_standard_output(self, gateway: Gateway, config: Path) -> None:
+        ran = gateway("keys", "create", "alice")
+        assert ran.code == Exit.OK
+        key = ran.out.strip()
+        assert re.fullmatch(r"sk-\S{40,}", key)
+        assert key not in ran.err
+        kept = b"".join(p.read_bytes() for p in config.parent.iterdir())
+        assert key.encode() not in kept
+
+    def test_limits_and_models(self, gateway: Gateway) -> None:
+        ran = gateway(
+            "keys", "create", "bob", "--models", "smart", "--rpm", "0", "--usd-per-day", "0.10",
+            "--role", "admin", "--project", "team", "--expires", "2099-01-31",
+        )  # fmt: skip
+        assert ran.code == Exit.OK
+        rows = json.loads(gateway("keys", "list", "--format", "json").out)
+        (row,) = [row for row in rows if row["name"] == "bob"]
+        assert row["limits"] == "0 rpm, 0.1 $/day"
+        assert (row["models"], row["role"], row["project"]) == ("smart", "admin", "team")
+        assert row["expires"] == "2099-01-31 00:00:00"
+
+    def test_a_model_that_is_not_configured(self, gateway: Gateway) -> None:
+        ran = gateway("keys", "create", "bob", "--models", "smrt")
+        assert ran.code == Exit.FAILED
+        assert "it has: smart" in ran.err
+
+    @pytest.mark.parametrize("name", ["alice", "dev"])
+    def test_names_are_taken_once(self, gateway: Gateway, name: str) -> None:
+        gateway("keys", "create", "alice")
+        ran = gateway("keys", "create", name)
+        assert ran.code == Exit.FAILED
+        assert f"A key called {name} exists" in ran.err
+
+    def test_revoked_by_name_and_by_id(self, gateway: Gateway) -> None:
+        for name in ("a", "b"):
+            gateway("keys", "create", name)
+        rows = {r["name"]: r for r in json.loads(gateway("keys", "list", "--format", "json").out)}
+        assert gateway("keys", "revoke", "a").code == Exit.OK
+        assert gateway("keys", "revoke", rows["b"]["id"]).code == Exit.OK
+        rows = {r["name"]: r for r in json.loads(gateway("keys", "list", "--format", "json").out)}
+        assert rows["a"]["state"] == rows["b"]["state"] == "revoked"
+        ran = gateway("keys", "revoke", "a")
+        assert ran.code == Exit.FAILED
+        assert "No open key" in ran.err
+
+    def test_a_key_of_the_file_is_the_files_own(self, gateway: Gateway) -> None:
+        ran = gateway("keys", "revoke", "dev")
+        assert ran.code == Exit.FAILED
+        assert "configuration file" in ran.err
+
+
+class TestUsage:
+    """The bill, in three forms."""
+
+    def test_csv_json_and_table_say_the_same(
+        self, gateway: Gateway, booked: Callable[..., None], call: Callable[..., object]
+    ) -> None:
+        now = time.time()
+        booked(call("a", now, 1), call("a", now, 2_000_000_000), call("b", now, 500_000_000))
+        rows = list(
+            csv.DictReader(io.StringIO(gateway("usage", "--by", "key", "--format", "csv").out))
+        )
+        assert [(r["key"], r["requests"], r["cost_usd"]) for r in rows] == [
+            ("a", "2", "2.000000001"), ("b", "1", "0.5"),
+        ]  # fmt: skip
+        listed = json.loads(gateway("usage", "--by", "key", "--format", "json").out)
+        assert [(r["key"], r["cost_usd"]) for r in listed] == [("a", "2.000000001"), ("b", "0.5")]
+        head, *lines = gateway("usage", "--by", "key").out.splitlines()
+        assert head.split()[0] == "key"
+        assert "cost_usd" in head.split()
+        assert len(lines) == 2
+        assert "2.000000001" in lines[0].split()
+
+    def test_since_and_by_day(
+        self, gateway: Gateway, booked: Callable[..., None], call: Callable[..., object]
+    ) -> None:
+        now = time.time()
+        booked(call("a", now - 10 * 86_400, 1), call("a", now, 2))
+        rows = json.loads(gateway("usage", "--by", "day,model", "--format", "json").out)
+        assert len(rows) == 2
+        rows = json.loads(gateway("usage", "--by", "day", "--since", "3d", "--format", "json").out)
+        assert [row["requests"] for row in rows] == [1]
+
+    def test_nothing_used(self, gateway: Gateway) -> None:
+        ran = gateway("usage")
+        assert ran.code == Exit.OK
+        assert "Nothing was used" in ran.err
+        assert json.loads(gateway("usage", "--format", "json").out) == []
+
+
+class TestBackup:
+    """A copy that is never half one, and never over another."""
+
+    def test_the_copy_holds_the_books(self, gateway: Gateway, config: Path) -> None:
+        gateway("keys", "create", "alice")
+        assert gateway("backup", "copy.db").code == Exit.OK
+        config.write_text('[store]\nurl = "sqlite:///copy.db"\n' + config.read_text())
+        names = [r["name"] for r in json.loads(gateway("keys", "list", "--format", "json").out)]
+        assert names == ["dev", "alice"]
+
+    def test_it_never_overwrites(self, gateway: Gateway, config: Path) -> None:
+        (config.parent / "copy.db").write_text("precious")
+        ran = gateway("backup", "copy.db")
+        assert ran.code != Exit.OK
+        assert "exists" in ran.err
+        assert (config.parent / "copy.db").read_text() == "precious"
+
+
+def test_a_reader_that_leaves_is_no_fault(
+    config: Path, command_environment: dict[str, str]
+) -> None:
+    """``gateway … | head -1`` ends in silence."""
+    done = subprocess.run(
+        f"{sys.executable} -m gateway simulate --list | head -1",
+        shell=True, cwd=config.parent, env=command_environment,
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.stderr == ""
+
+
+def test_what_is_piped_has_no_colour(gateway: Gateway) -> None:
+    for arguments in (("--help",), ("keys", "list"), ("usage",), ("simulate", "--list")):
+        ran = gateway(*arguments, FORCE_COLOR="1", TERM="xterm-256color")
+        assert "\x1b" not in ran.out + ran.err
