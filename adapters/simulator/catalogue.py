@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from adapters.simulator import answers, changes, gates, troubles
 from adapters.simulator import wirefaults as wire
+from adapters.simulator import wireforms as forms
 
 Kind = Literal["answer", "change", "error", "spoil", "gate", "flag"]
 """``answer`` makes the answer, ``change`` alters it, ``error`` replaces it, ``spoil`` alters
@@ -180,20 +181,20 @@ WIRE = (
     Entry("fault-changing-ids", "spoil", "other ids in every event", wire.changing_ids),
     Entry("fault-retry-after-200", "spoil", "sound, with retry-after", wire.retry_after_200),
     Entry("fault-unknown-events", "spoil", "undocumented events in between", wire.unknown_events),
-    Entry("fault-usage-negative", "spoil", "token counts below zero", wire.usage_negative),
-    Entry("fault-usage-huge", "spoil", "token counts beyond 64 bits", wire.usage_huge),
-    Entry("fault-usage-text", "spoil", "token counts as strings", wire.usage_text),
-    Entry("fault-usage-fraction", "spoil", "token counts with a fraction", wire.usage_fraction),
+    Entry("fault-usage-negative", "spoil", "token counts below zero", forms.usage_negative),
+    Entry("fault-usage-huge", "spoil", "token counts beyond 64 bits", forms.usage_huge),
+    Entry("fault-usage-text", "spoil", "token counts as strings", forms.usage_text),
+    Entry("fault-usage-fraction", "spoil", "token counts with a fraction", forms.usage_fraction),
 )
 
 FRAMING = (
-    Entry("sse-crlf", "spoil", "lines end with CR LF", wire.sse_crlf),
-    Entry("sse-cr", "spoil", "lines end with CR", wire.sse_cr),
-    Entry("sse-no-space", "spoil", "no blank after the colon", wire.sse_no_space),
-    Entry("sse-comments", "spoil", "comments and retry lines between", wire.sse_comments),
-    Entry("sse-bom", "spoil", "a byte order mark in front", wire.sse_bom),
-    Entry("sse-no-last-blank", "spoil", "the last blank line is missing", wire.sse_no_last_blank),
-    Entry("sse-split", "spoil", "writes end inside events and characters", wire.sse_split),
+    Entry("sse-crlf", "spoil", "lines end with CR LF", forms.sse_crlf),
+    Entry("sse-cr", "spoil", "lines end with CR", forms.sse_cr),
+    Entry("sse-no-space", "spoil", "no blank after the colon", forms.sse_no_space),
+    Entry("sse-comments", "spoil", "comments and retry lines between", forms.sse_comments),
+    Entry("sse-bom", "spoil", "a byte order mark in front", forms.sse_bom),
+    Entry("sse-no-last-blank", "spoil", "the last blank line is missing", forms.sse_no_last_blank),
+    Entry("sse-split", "spoil", "writes end inside events and characters", forms.sse_split),
 )
 
 GATES = (

@@ -54,6 +54,7 @@ def judge_turns(body: Body) -> None:
     for index, message in enumerate(messages):
         _role(messages, index, body["model"])
         _content(message.get("content"), f"messages.{index}", last=index + 1 == len(messages))
+    _prefill(messages[-1])
     if "thread" not in body:
         _pairing(messages)
     if (body.get("thinking") or {}).get("type") == "enabled":
@@ -107,6 +108,16 @@ def _content(content: Any, where: str, *, last: bool) -> None:
         refuse(f"{where}: all messages must have non-empty content")
     for place, block in enumerate(content):
         _block(block, f"{where}.content.{place}")
+    if content and all(block["type"] == "text" and not block["text"].strip() for block in content):
+        refuse("messages: text content blocks must contain non-whitespace text")
+
+
+def _prefill(message: Any) -> None:
+    """The words that the model is to go on from don't end with blanks."""
+    content = message["content"]
+    text = content if isinstance(content, str) else (content or [{}])[-1].get("text", "")
+    if message["role"] == "assistant" and text != text.rstrip():
+        refuse("messages: final assistant content cannot end with trailing whitespace")
 
 
 def _block(block: Any, where: str) -> None:
@@ -134,8 +145,6 @@ def _text(block: Mapping[str, Any], where: str) -> None:
         refuse(f"{where}.text.text: Field required")
     if not block["text"]:
         refuse("messages: text content blocks must be non-empty")
-    if not block["text"].strip():
-        refuse("messages: text content blocks must contain non-whitespace text")
 
 
 def _media(block: Mapping[str, Any], where: str) -> None:

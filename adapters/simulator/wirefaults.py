@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 from adapters.simulator.http import MAX_WAIT, chunk_of, head_of
 from adapters.simulator.troubles import midstream
@@ -66,15 +65,16 @@ def _break(reply: Reply, count: int, *then: Step) -> Reply:
     """The reply up to ``count`` deltas, then ``then``; of a whole body, half."""
     if reply.stream:
         return replace(reply, steps=(*reply.steps[: _after(reply, count)], *then))
-    return replace(reply, steps=(_half(reply), *then), length=len(_body(reply)))
+    return replace(reply, steps=(_half(reply), *then), length=len(body_of(reply)))
 
 
-def _body(reply: Reply) -> bytes:
+def body_of(reply: Reply) -> bytes:
+    """All bytes of the body, as far as they are frames."""
     return b"".join(step.data for step in reply.steps if isinstance(step, Frame))
 
 
 def _half(reply: Reply) -> Frame:
-    body = _body(reply)
+    body = body_of(reply)
     return Frame("body", body[: len(body) // 2])
 
 
@@ -127,26 +127,23 @@ def malformed(reply: Reply, scene: Scene) -> Reply:
     if not reply.stream:
         return half_json(reply, scene)
     place = min(_after(reply, scene.count), len(reply.steps) - 1)
-    broken = _edited(reply.steps[place], lambda data: data[: len(data) * 2 // 3].rstrip() + b"\n\n")
+    broken = edited(reply.steps[place], lambda data: data[: len(data) * 2 // 3].rstrip() + b"\n\n")
     return replace(reply, steps=(*reply.steps[:place], broken, *reply.steps[place + 1 :]))
 
 
 def invalid_utf8(reply: Reply, scene: Scene) -> Reply:
     """Bytes in a text that are no UTF-8."""
     place = _after(reply, 0) if reply.stream else 0
-    broken = _edited(
+    broken = edited(
         reply.steps[place],
         lambda data: _TEXT.sub(lambda found: found[1] + b"\xff\xfe", data, count=1),
     )
     return replace(reply, steps=(*reply.steps[:place], broken, *reply.steps[place + 1 :]))
 
 
-def _edited(step: Step, edit: Callable[[bytes], bytes]) -> Step:
+def edited(step: Step, edit: Callable[[bytes], bytes]) -> Step:
+    """``step`` with its bytes edited, if it has some."""
     return Frame(step.kind, edit(step.data)) if isinstance(step, Frame) else step
-
-
-def _every(reply: Reply, edit: Callable[[bytes], bytes]) -> Reply:
-    return replace(reply, steps=tuple(_edited(step, edit) for step in reply.steps))
 
 
 def _without(reply: Reply, kinds: Iterable[str]) -> Reply:
@@ -259,7 +256,7 @@ def oversized_event(reply: Reply, scene: Scene) -> Reply:
     size = int(scene.args.get("MB", "17"))
     place = _after(reply, 0) if reply.stream else 0
     filler = b"x" * (min(size, 64) * _MEGABYTE)
-    big = _edited(
+    big = edited(
         reply.steps[place],
         lambda data: _TEXT.sub(lambda found: found[1] + filler, data, count=1),
     )
@@ -309,7 +306,7 @@ def no_response(reply: Reply, scene: Scene) -> Reply:
 def close_idle(reply: Reply, scene: Scene) -> Reply:
     """A sound answer; then the kept connection closes without a word."""
     if not reply.stream:
-        return replace(reply, steps=(*reply.steps, Drop()), length=len(_body(reply)))
+        return replace(reply, steps=(*reply.steps, Drop()), length=len(body_of(reply)))
     return replace(reply, steps=(*reply.steps, Raw(b"0\r\n\r\n"), Drop()))
 
 
@@ -323,7 +320,7 @@ def one_byte_writes(reply: Reply, scene: Scene) -> Reply:
                 steps += (Raw(bytes([byte])), Wait(0))
         else:
             steps.append(step)
-    size = None if reply.stream else len(_body(reply))
+    size = None if reply.stream else len(body_of(reply))
     return replace(reply, steps=tuple(steps), length=size)
 
 
@@ -340,7 +337,7 @@ def late_arguments(reply: Reply, scene: Scene) -> Reply:
 def changing_ids(reply: Reply, scene: Scene) -> Reply:
     """Every event has other ids for the answer and its items than the one before."""
     steps = [
-        _edited(step, lambda data, n=number: _other_ids(data, n))  # type: ignore[misc]
+        edited(step, lambda data, n=number: _other_ids(data, n))  # type: ignore[misc]
         for number, step in enumerate(reply.steps)
     ]
     return replace(reply, steps=tuple(steps))
@@ -370,75 +367,3 @@ def unknown_events(reply: Reply, scene: Scene) -> Reply:
             steps.append(stranger)
         steps.append(step)
     return replace(reply, steps=tuple(steps)) if reply.stream else reply
-
-
-_USAGE = re.compile(rb'("(?:input|output|prompt|completion|total)_tokens":\s*)\d+')
-
-
-def usage_negative(reply: Reply, scene: Scene) -> Reply:
-    """Token counts below zero."""
-    return _every(reply, lambda data: _USAGE.sub(rb"\g<1>-1000000", data))
-
-
-def usage_huge(reply: Reply, scene: Scene) -> Reply:
-    """Token counts beyond all reason."""
-    return _every(reply, lambda data: _USAGE.sub(rb"\g<1>99999999999999999999", data))
-
-
-def usage_text(reply: Reply, scene: Scene) -> Reply:
-    """Token counts as strings."""
-    return _every(reply, lambda data: _USAGE.sub(rb'\g<1>"12"', data))
-
-
-def usage_fraction(reply: Reply, scene: Scene) -> Reply:
-    """Token counts with a fraction."""
-    return _every(reply, lambda data: _USAGE.sub(rb"\g<1>12.5", data))
-
-
-def sse_crlf(reply: Reply, scene: Scene) -> Reply:
-    """Lines that end with CR LF."""
-    return _every(reply, lambda data: data.replace(b"\n", b"\r\n")) if reply.stream else reply
-
-
-def sse_cr(reply: Reply, scene: Scene) -> Reply:
-    """Lines that end with CR alone."""
-    return _every(reply, lambda data: data.replace(b"\n", b"\r")) if reply.stream else reply
-
-
-def sse_no_space(reply: Reply, scene: Scene) -> Reply:
-    """No blank after the colon."""
-    if not reply.stream:
-        return reply
-    return _every(reply, lambda data: data.replace(b"data: ", b"data:").replace(b"nt: ", b"nt:"))
-
-
-def sse_comments(reply: Reply, scene: Scene) -> Reply:
-    """Comments, ``retry:`` and ``id:`` lines between the events, and an event without data."""
-    noise = b": PROCESSING\n\nretry: 3000\nid: 7\n\nevent: nothing\n\n"
-    return _every(reply, lambda data: noise + data) if reply.stream else reply
-
-
-def sse_bom(reply: Reply, scene: Scene) -> Reply:
-    """A byte order mark in front."""
-    if not reply.stream or not reply.steps:
-        return reply
-    first = _edited(reply.steps[0], lambda data: b"\xef\xbb\xbf" + data)
-    return replace(reply, steps=(first, *reply.steps[1:]))
-
-
-def sse_no_last_blank(reply: Reply, scene: Scene) -> Reply:
-    """The last event lacks the blank line that would complete it."""
-    if not reply.stream:
-        return reply
-    return replace(
-        reply, steps=(*reply.steps[:-1], _edited(reply.steps[-1], lambda data: data[:-1]))
-    )
-
-
-def sse_split(reply: Reply, scene: Scene) -> Reply:
-    """Writes that end in the middle of events, and of characters."""
-    if not reply.stream:
-        return reply
-    data = _body(reply)
-    cuts = [0, *range(7, len(data), 61), len(data)]
-    return replace(reply, steps=tuple(Frame("delta", data[a:b]) for a, b in pairwise(cuts)))

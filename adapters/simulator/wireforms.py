@@ -1,0 +1,89 @@
+"""Answers in an odd form: other line ends and cuts, which are right, and token counts that lie.
+
+Rows of the catalogue, as :mod:`adapters.simulator.wirefaults`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+
+from adapters.simulator.wirefaults import Scene, body_of, edited
+from adapters.simulator.words import Frame, Reply
+
+_USAGE = re.compile(rb'("(?:input|output|prompt|completion|total)_tokens":\s*)\d+')
+
+
+def _every(reply: Reply, edit: Callable[[bytes], bytes]) -> Reply:
+    return replace(reply, steps=tuple(edited(step, edit) for step in reply.steps))
+
+
+def usage_negative(reply: Reply, scene: Scene) -> Reply:
+    """Token counts below zero."""
+    return _every(reply, lambda data: _USAGE.sub(rb"\g<1>-1000000", data))
+
+
+def usage_huge(reply: Reply, scene: Scene) -> Reply:
+    """Token counts beyond all reason."""
+    return _every(reply, lambda data: _USAGE.sub(rb"\g<1>99999999999999999999", data))
+
+
+def usage_text(reply: Reply, scene: Scene) -> Reply:
+    """Token counts as strings."""
+    return _every(reply, lambda data: _USAGE.sub(rb'\g<1>"12"', data))
+
+
+def usage_fraction(reply: Reply, scene: Scene) -> Reply:
+    """Token counts with a fraction."""
+    return _every(reply, lambda data: _USAGE.sub(rb"\g<1>12.5", data))
+
+
+def sse_crlf(reply: Reply, scene: Scene) -> Reply:
+    """Lines that end with CR LF."""
+    return _every(reply, lambda data: data.replace(b"\n", b"\r\n")) if reply.stream else reply
+
+
+def sse_cr(reply: Reply, scene: Scene) -> Reply:
+    """Lines that end with CR alone."""
+    return _every(reply, lambda data: data.replace(b"\n", b"\r")) if reply.stream else reply
+
+
+def sse_no_space(reply: Reply, scene: Scene) -> Reply:
+    """No blank after the colon."""
+    if not reply.stream:
+        return reply
+    return _every(reply, lambda data: data.replace(b"data: ", b"data:").replace(b"nt: ", b"nt:"))
+
+
+def sse_comments(reply: Reply, scene: Scene) -> Reply:
+    """Comments, ``retry:`` and ``id:`` lines between the events, and an event without data."""
+    noise = b": PROCESSING\n\nretry: 3000\nid: 7\n\nevent: nothing\n\n"
+    return _every(reply, lambda data: noise + data) if reply.stream else reply
+
+
+def sse_bom(reply: Reply, scene: Scene) -> Reply:
+    """A byte order mark in front."""
+    if not reply.stream or not reply.steps:
+        return reply
+    first = edited(reply.steps[0], lambda data: b"\xef\xbb\xbf" + data)
+    return replace(reply, steps=(first, *reply.steps[1:]))
+
+
+def sse_no_last_blank(reply: Reply, scene: Scene) -> Reply:
+    """The last event lacks the blank line that would complete it."""
+    if not reply.stream:
+        return reply
+    return replace(
+        reply, steps=(*reply.steps[:-1], edited(reply.steps[-1], lambda data: data[:-1]))
+    )
+
+
+def sse_split(reply: Reply, scene: Scene) -> Reply:
+    """Writes that end in the middle of events, and of characters."""
+    if not reply.stream:
+        return reply
+    data = body_of(reply)
+    cuts = [0, *range(7, len(data), 61), len(data)]
+    return replace(reply, steps=tuple(Frame("delta", data[a:b]) for a, b in pairwise(cuts)))
