@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
+import json
 import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -103,11 +105,11 @@ class Harness:
         self, path: str, body: Any, *, key: str | None = KEY, headers: Mapping[str, str] = {}
     ) -> Answer:
         """POST JSON (or bytes as they are) and read the whole answer."""
-        data = {"data": body} if isinstance(body, bytes) else {"json": body}
+        raw = body if isinstance(body, bytes) else json.dumps(body).encode()
         own = {"content-type": "application/json", **headers}
         if key is not None:
             own["authorization"] = f"Bearer {key}"
-        async with self.http.post(self.url + path, headers=own, **data) as reply:
+        async with self.http.post(self.url + path, headers=own, data=io.BytesIO(raw)) as reply:
             return Answer(reply.status, dict(reply.headers), await reply.read())
 
     async def get(self, path: str, *, key: str | None = ADMIN) -> Answer:
@@ -141,14 +143,10 @@ class Answer:
 
     def json(self) -> Any:
         """The body, parsed."""
-        import json
-
         return json.loads(self.body)
 
     def data(self) -> list[Any]:
         """The ``data`` of each SSE event, parsed; ``[DONE]`` as text."""
-        import json
-
         found = []
         for block in self.body.decode().split("\n\n"):
             lines = [x.removeprefix("data: ") for x in block.split("\n") if x.startswith("data:")]

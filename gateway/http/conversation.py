@@ -201,7 +201,8 @@ class Ending:
         return terminal.fault.kind if isinstance(terminal, Failed) else ""
 
     def _status(self) -> int:
-        return self._exchange.status or 499
+        """The status sent, or 499 where the caller left before the end (log only)."""
+        return 499 if self._kind() == "cancelled" else self._exchange.status
 
     def _call_end(self, seconds: float) -> CallEnd:
         call, outcome = self._call, self.outcome

@@ -81,16 +81,14 @@ def test_the_synchronous_client(model: str, g_sync: str) -> None:
     with openai.OpenAI(base_url=g_sync + "/v1", api_key=KEY, max_retries=0) as made:
         answer = made.chat.completions.create(model=model, messages=MESSAGES)
         assert "the weather is fine" in answer.choices[0].message.content
-        chunks = list(
-            made.chat.completions.create(model=model, messages=MESSAGES, stream=True)
-        )
+        chunks = list(made.chat.completions.create(model=model, messages=MESSAGES, stream=True))
     assert "fine" in "".join(c.choices[0].delta.content or "" for c in chunks)
 
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("model", UPSTREAMS)
 async def test_a_tool_loop(client: openai.AsyncOpenAI, model: str, stream: bool) -> None:
-    messages: list = [{"role": "user", "content": "What is the weather in \"Oslo\"?"}]
+    messages: list = [{"role": "user", "content": 'What is the weather in "Oslo"?'}]
     if stream:
         async with client.chat.completions.stream(
             model=model, messages=messages, tools=[WEATHER]
@@ -155,7 +153,7 @@ async def test_reasoning_survives_a_tool_turn(
     client: openai.AsyncOpenAI, g: Harness, model: str, carries: bool
 ) -> None:
     """The simulator signs its reasoning and refuses a turn in which it is missing or changed."""
-    messages: list = [{"role": "user", "content": "What is the weather in \"Oslo\"?"}]
+    messages: list = [{"role": "user", "content": 'What is the weather in "Oslo"?'}]
     effort = {"reasoning_effort": "medium", "max_completion_tokens": 8000}
     first = await client.chat.completions.create(
         model=model, messages=messages, tools=[WEATHER], **effort

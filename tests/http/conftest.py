@@ -1,0 +1,33 @@
+"""A gateway over the simulator, small body limit, quick pings."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.harness import KEYS, PROVIDERS, Harness, alias, aliases, gateway
+
+CONFIG = (
+    "[server]\nmax_body_mb = 1\nping_seconds = 0.2\ndrain_seconds = 0.3\n"
+    '[store]\nurl = "sqlite:///gateway.db"\n'
+    + PROVIDERS
+    + aliases(
+        [
+            alias("slow", ("openai", "paced-200-20")),
+            alias("silent", ("openai", "fault-no-response")),
+            alias("late", ("openai", "fault-slow-first-token-1")),
+            alias("held", ("openai", "paced-20-20"), commit="complete"),
+            alias("team/gpt:4.1", ("openai", "gpt-4.1")),
+        ]
+    )
+    + KEYS
+)
+
+
+@pytest.fixture
+async def g(tmp_path: Path) -> AsyncIterator[Harness]:
+    """The running gateway."""
+    async with gateway(tmp_path, config=CONFIG) as running:
+        yield running

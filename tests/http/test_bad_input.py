@@ -1,0 +1,126 @@
+"""What bad input gets: the right status, the envelope, and nothing reaches a provider."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+
+import pytest
+import zstandard
+
+from tests.harness import Harness
+
+HI = {"model": "m-openai", "messages": [{"role": "user", "content": "hi"}]}
+DEEP = b'{"model":"m-openai","messages":' + b"[" * 5000 + b"]" * 5000 + b"}"
+
+BAD = [
+    ("no JSON", b"{", 400, None),
+    ("no object", b"[]", 400, None),
+    ("empty", b"", 400, None),
+    ("no messages", b'{"model":"m-openai"}', 400, "messages"),
+    ("wrong type", b'{"model":"m-openai","messages":"hi"}', 400, "messages"),
+    ("wrong role", b'{"model":"m-openai","messages":[{"role":"x","content":"a"}]}', 400, None),
+    ("unknown alias", b'{"model":"nope","messages":[{"role":"user","content":"a"}]}', 404, "model"),
+    ("too deep", DEEP, 400, None),
+    (
+        "lone surrogate",
+        b'{"model":"m-openai","messages":[{"role":"user","content":"\\ud800"}]}',
+        400,
+        None,
+    ),
+    ("no UTF-8", b'{"model":"m-openai","messages":[{"role":"user","content":"\xff"}]}', 400, None),
+    (
+        "two keys alike",
+        b'{"model":"m-openai","model":"m-claude","messages":[{"role":"user","content":"a"}]}',
+        400,
+        None,
+    ),
+    ("n", json.dumps({**HI, "n": 0}).encode(), 400, "n"),
+    ("zero tokens", json.dumps({**HI, "max_tokens": 0}).encode(), 400, "max_tokens"),
+    ("too large", json.dumps({**HI, "user": "x" * 1_047_900}).encode(), 413, None),
+]
+
+
+@pytest.mark.parametrize(("body", "status", "param"), [b[1:] for b in BAD], ids=[b[0] for b in BAD])
+async def test_bad_bodies(g: Harness, body: bytes, status: int, param: str | None) -> None:
+    answer = await g.post("/v1/chat/completions", body)
+    assert answer.status == status, answer.body
+    error = answer.json()["error"]
+    assert set(error) >= {"message", "type", "param", "code"}
+    if param is not None:
+        assert error["param"] == param
+    assert answer.headers["x-request-id"].startswith("req_")
+    assert len(answer.body) < 8_000
+    assert len(g.simulator.log) == 0
+    assert (await g.chat("m-openai")).status == 200, "the process stays up"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "squeeze"),
+    [
+        ("gzip", gzip.compress),
+        ("deflate", zlib.compress),
+        ("zstd", lambda data: zstandard.ZstdCompressor().compress(data)),
+    ],
+)
+async def test_compressed_bodies(g: Harness, encoding: str, squeeze) -> None:
+    headers = {"content-encoding": encoding}
+    body = json.dumps(HI).encode()
+    good = await g.post("/v1/chat/completions", squeeze(body), headers=headers)
+    assert good.status == 200, good.body
+    bomb = squeeze(b" " * 50_000_000 + body)
+    assert len(bomb) < 200_000
+    burst = await g.post("/v1/chat/completions", bomb, headers=headers)
+    assert burst.status == 413
+    broken = await g.post("/v1/chat/completions", squeeze(body)[:-8], headers=headers)
+    assert broken.status == 400
+    assert len(g.simulator.log) == 1
+
+
+async def test_an_unknown_encoding(g: Harness) -> None:
+    answer = await g.post("/v1/chat/completions", b"x", headers={"content-encoding": "br"})
+    assert answer.status == 400
+    assert "gzip" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [
+        ("GET", "/nowhere", 404, "not_found"),
+        ("GET", "/v1/chat/completions", 405, "method_not_allowed"),
+        ("PUT", "/admin/keys", 405, "method_not_allowed"),
+    ],
+)
+async def test_wrong_paths_and_methods(
+    g: Harness, method: str, path: str, status: int, code: str
+) -> None:
+    async with g.http.request(method, g.url + path) as reply:
+        assert reply.status == status
+        assert (await reply.json())["error"]["code"] == code
+        assert "x-request-id" in reply.headers
+
+
+async def test_keys(g: Harness) -> None:
+    body = json.dumps(HI).encode()
+    assert (await g.post("/v1/chat/completions", body, key=None)).status == 401
+    assert (await g.post("/v1/chat/completions", body, key="wrong")).status == 401
+    other = {"x-api-key": "test-caller-key"}
+    assert (await g.post("/v1/chat/completions", body, key=None, headers=other)).status == 200
+    assert len(g.simulator.log) == 1
+
+
+async def test_alias_names_with_slash_dot_and_colon(g: Harness) -> None:
+    assert (await g.chat("team/gpt:4.1")).status == 200
+    assert (await g.get("/v1/models/team/gpt:4.1")).json()["id"] == "team/gpt:4.1"
+
+
+async def test_strict_refuses_what_would_be_dropped(g: Harness) -> None:
+    body = json.dumps({**HI, "seed": 7}).encode()
+    loose = await g.post("/v1/chat/completions", body)
+    assert loose.status == 200
+    assert "seed" in loose.headers["x-gateway-dropped"]
+    strict = await g.post("/v1/chat/completions", body, headers={"x-gateway-strict": "true"})
+    assert strict.status == 400
+    assert strict.json()["error"]["param"] == "seed"
+    assert len(g.simulator.log) == 1
