@@ -53,7 +53,7 @@ class ChatDecoder:
         if self._ended:
             return []
         if frame.data.strip() == _DONE:
-            return [*self._as_it_came(frame, None), *self._end()]
+            return self._end()
         try:
             chunk = loads(frame.data)
         except ValueError:

@@ -20,12 +20,13 @@ Delta = dict[str, Any]
 class Choice:
     """What the parts of one choice share: slots, lengths, and what has been said so far."""
 
-    __slots__ = ("calls", "details", "legacy", "length", "number", "reasoned", "refused")
+    __slots__ = ("calls", "cited", "details", "legacy", "length", "number", "reasoned", "refused")
 
     def __init__(self, number: int, legacy: bool) -> None:
         self.number = number
         self.legacy = legacy
         self.calls = 0
+        self.cited: dict[str, list[Any]] = {}
         self.length = 0
         self.details = 0
         self.reasoned = False
@@ -66,7 +67,8 @@ class OpenPart:
 
 
 class OpenText(OpenPart):
-    """Content. Citations come with its end: only then is it known what they cover."""
+    """Content. What its citations cover is known at its end; the choice shows them at its own,
+    because clients join lists in deltas only where every item has an index."""
 
     __slots__ = ("_cited", "_start")
 
@@ -86,10 +88,10 @@ class OpenText(OpenPart):
     def logprobs(self, value: Any) -> Delta:
         return {"content": value, "refusal": None}
 
-    def closing(self) -> Delta | None:
-        if not self._cited:
-            return None
-        return answer.citations(self._cited, self._start, self.choice.length)
+    def closing(self) -> None:
+        found = answer.citations(self._cited, self._start, self.choice.length)
+        for name, cited in found.items():
+            self.choice.cited.setdefault(name, []).extend(cited)
 
 
 class OpenRefusal(OpenPart):

@@ -35,7 +35,7 @@ class Relay:
         """The bytes for one of the provider's chunks; empty if it is held or not shown."""
         chunk = verbatim.json
         if not isinstance(chunk, dict) or chunk.get("error") is not None:
-            return b""  # The end mark and errors are written by whoever ends the stream.
+            return b""  # Errors are written by whoever ends the stream.
         if chunk.get("usage") is not None:
             return self._counted(chunk, verbatim.data)
         if not self._id:

@@ -199,8 +199,9 @@ class StreamEncoder:
         opening = b"" if number in self._choices else self._open(number)
         choice = self._choices[number]
         shown = answer.finish(reason, raw, refused=choice.refused, legacy=choice.legacy)
-        # An answer with nothing in it is an empty one, not one without content.
-        delta: dict[str, Any] = {"content": ""} if choice.is_silent else {}
+        delta: dict[str, Any] = dict(choice.cited)
+        if choice.is_silent:  # An empty answer, not one without content.
+            delta["content"] = ""
         chunk = {"index": number, "delta": delta, "logprobs": None, **shown}
         return opening + self._head + dumps(chunk) + b"]" + self._tail + b"\n\n"
 

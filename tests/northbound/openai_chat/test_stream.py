@@ -384,9 +384,6 @@ def chunk(delta: dict | None = None, reason: str | None = None, **outer) -> Verb
     return Verbatim("openai-chat", "", json.dumps(value, indent=None).encode(), value)
 
 
-END = Verbatim("openai-chat", "", b"[DONE]", None)
-
-
 def relayed(envelope, verbatims: list, terminal=STOPPED, **options) -> list[bytes]:
     encoder = CHAT.encoder(envelope(**options))
     decoded = [Started("c1", "m", dialect="openai-chat"), PartStarted(0, Text(""))]
@@ -396,7 +393,7 @@ def relayed(envelope, verbatims: list, terminal=STOPPED, **options) -> list[byte
 
 def test_the_same_dialect_is_relayed_byte_for_byte(envelope):
     said = [chunk({"role": "assistant", "x_own": 1}), chunk({"content": "é"}), chunk({}, "stop")]
-    assert relayed(envelope, [*said, END]) == [
+    assert relayed(envelope, said) == [
         *(b"data: " + verbatim.data for verbatim in said),
         b"data: [DONE]",
     ]
@@ -413,21 +410,21 @@ def test_the_ending_waits_until_the_answer_is_settled(envelope):
 
 def test_the_usage_chunk_goes_only_to_who_asked(envelope):
     usage = chunk(usage={"prompt_tokens": 1, "total_tokens": 1, "completion_tokens": 0})
-    said = [chunk({"content": "a"}), chunk({}, "stop"), usage, END]
+    said = [chunk({"content": "a"}), chunk({}, "stop"), usage]
     assert relayed(envelope, said)[-2] == b"data: " + said[1].data
     assert relayed(envelope, said, include_usage=True)[-2] == b"data: " + usage.data
 
 
 def test_usage_on_a_chunk_with_content_moves_to_its_own(envelope):
     last = chunk({"content": "b"}, "stop", usage={"total_tokens": 1}, created=5)
-    written = relayed(envelope, [chunk({"content": "a"}), last, END], include_usage=True)
+    written = relayed(envelope, [chunk({"content": "a"}), last], include_usage=True)
     assert json.loads(written[1][6:])["usage"] is None
     assert json.loads(written[1][6:])["choices"] == last.json["choices"]
     assert json.loads(written[2][6:]) == {**last.json, "choices": []}
 
 
 def test_unknown_usage_is_a_chunk_with_null(envelope):
-    written = relayed(envelope, [chunk({"content": "a"}, "stop"), END], include_usage=True)
+    written = relayed(envelope, [chunk({"content": "a"}, "stop")], include_usage=True)
     assert json.loads(written[-2][6:])["usage"] is None
 
 
@@ -454,7 +451,6 @@ def test_only_one_reason_a_choice_and_nothing_empty_after_it(envelope):
         chunk({}, "length"),
         chunk({"content": "", "role": "assistant"}, "length"),
         chunk({"content": ""}, usage={"total_tokens": 1}),
-        END,
     ]
     assert relayed(envelope, said) == [
         b"data: " + said[0].data,

@@ -15,7 +15,6 @@ from gateway.northbound.base import Envelope, Style
 from gateway.northbound.openai_chat import CHAT
 from gateway.northbound.openai_chat.models import model_object, models_list
 
-
 STOPPED = Finished("stop")
 
 
@@ -154,8 +153,9 @@ def test_models():
     assert models_list(["a/b", "c"], 5)["data"][0] == model_object("a/b", 5)
 
 
+pages = st.fixed_dictionaries({"type": st.just("x"), "url": st.just("https://x.test")})
 parts = st.one_of(
-    st.builds(Text, st.text(min_size=1, max_size=5)),
+    st.builds(Text, st.text(min_size=1, max_size=5), st.lists(pages, max_size=2).map(tuple)),
     st.builds(Refusal, st.text(min_size=1, max_size=5)),
     st.builds(
         Thinking,
