@@ -38,7 +38,7 @@ BAD = [
     ),
     ("n", json.dumps({**HI, "n": 0}).encode(), 400, "n"),
     ("zero tokens", json.dumps({**HI, "max_tokens": 0}).encode(), 400, "max_tokens"),
-    ("too large", json.dumps({**HI, "user": "x" * 1_047_900}).encode(), 413, None),
+    ("too large", json.dumps({**HI, "user": "x" * 1_048_600}).encode(), 413, None),
 ]
 
 
