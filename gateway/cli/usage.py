@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 Sums are kept by day (UTC), so a period takes in the whole of its first and last day. Unknown
-counts (a provider that reported none) are not in the sums.
+counts (a provider that reported none) are not in the sums. The table leaves out columns that are
+nought throughout; json and csv have all.
 
 examples:
   gateway usage
@@ -27,6 +28,8 @@ examples:
   gateway usage --by day --since 2026-11-01 --until 2026-12-01 --format csv >november.csv
   gateway usage --by prompt --format json
 """
+ALWAYS = ("requests", "input_tokens", "output_tokens", "cost_usd")
+"""Columns that a table always has; ``json`` and ``csv`` have all there are."""
 GROUPS = ("key", "alias", "model", "provider", "day", "project", "prompt")
 
 
@@ -63,11 +66,19 @@ def run(args: argparse.Namespace) -> int:
         return await store.usage(UsageQuery(args.by, args.since, args.until, args.project))
 
     rows = [_in_dollars(row) for row in with_store(args, work)]
-    columns = list(rows[0]) if rows else [*args.by, "requests", "cost_usd"]
+    columns = list(rows[0]) if rows else [*args.by, *ALWAYS]
+    if args.format == "table":
+        columns = [c for c in columns if c in (*args.by, *ALWAYS) or _says_something(rows, c)]
     show(rows, columns, args.format)
     if not rows and args.format == "table":
         say("Nothing was used in this period.")
     return Exit.OK
+
+
+def _says_something(rows: list[dict[str, Any]], column: str) -> bool:
+    """Whether a table for reading needs ``column``: not where all of it is nought, nor for an
+    id beside a name."""
+    return not column.endswith("_id") and any(row[column] for row in rows)
 
 
 def _in_dollars(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -44,6 +44,8 @@ from gateway.settings.snapshot import (
 
 SIMULATOR_PATHS = {"openai-responses": "/v1", "openai-chat": "/v1", "anthropic-messages": ""}
 """What a provider's base URL has behind the host, by dialect."""
+SIMULATOR_KEY = Secret("simulator")
+"""The simulator takes any key, but like a real provider it wants one."""
 REASONING_SILENCE = 300.0
 """Seconds that a model which reasons may stay silent, where the file says nothing."""
 _POSTGRES = ("postgresql", "postgres")
@@ -157,7 +159,7 @@ class Resolver:
             name=name,
             dialect=table.dialect,
             base_url=self._base_url(path, table, simulator_url),
-            api_key=self._secret(table.api_key),
+            api_key=self._secret(table.api_key) or (SIMULATOR_KEY if table.simulator else None),
             timeouts=merged(Timeouts(), table.timeouts),
             headers=self._headers(table.headers),
             proxy=None if table.proxy is None else self._text(table.proxy),
