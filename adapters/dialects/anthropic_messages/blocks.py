@@ -105,8 +105,9 @@ class BlockWriter:
                 return self._opaque(part, where)
 
     def _text(self, part: Text, where: str) -> Block | None:
-        if not part.text.strip():
-            # The API refuses blank texts. An empty one says nothing; others are named.
+        if not (part.text if self._notes.own else part.text.strip()):
+            # The API refuses empty texts, and most blank ones: its own callers know which. An
+            # empty text says nothing; what else is left out is named.
             if part.text or part.extras:
                 self._notes.adjust(where, "blank text", "left out")
             return None

@@ -140,6 +140,16 @@ def test_blank_assistant_messages_vanish(ask, send, modern):
     assert sent.adjusted == ("messages[3].content[0]=blank text->left out",)
 
 
+def test_its_own_callers_white_space_stays(ask, send, modern):
+    talk = (user("a"), assistant(" ", call()), result("c1", "r"))
+    assert shape(send(ask(*talk, origin=OWN), modern).messages)[1] == (
+        "assistant",
+        [" ", "tool_use"],
+    )
+    assert shape(send(ask(*talk), modern).messages)[1] == ("assistant", ["tool_use"])
+    assert shape(send(ask(user("", "a"), origin=OWN), modern).messages) == [("user", ["a"])]
+
+
 def test_a_blank_user_message_is_refused(ask, send, modern):
     told = fault(send, ask(user("a"), user("")), modern)
     assert (told.kind, told.param) == ("bad_request", "messages[1]")
