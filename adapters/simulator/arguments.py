@@ -153,9 +153,9 @@ class _Maker:
         return [self.make(items, depth + 1, None) for _ in range(size)]
 
     def _string(self, schema: Mapping[str, Any], depth: int, name: str | None) -> Any:
+        if schema.get("format") in _FORMATS:
+            return _FORMATS[schema["format"]]
         given = self._clues.named(name) if name is not None else None
-        if given is None and schema.get("format") in _FORMATS:
-            given = _FORMATS[schema["format"]]
         pattern = schema.get("pattern")
         if pattern is not None:
             return next((s for s in (given, *_SAMPLES) if s and re.search(pattern, s)), "")

@@ -185,9 +185,13 @@ WIRE = (
     Entry("fault-usage-huge", "spoil", "token counts beyond 64 bits", forms.usage_huge),
     Entry("fault-usage-text", "spoil", "token counts as strings", forms.usage_text),
     Entry("fault-usage-fraction", "spoil", "token counts with a fraction", forms.usage_fraction),
+    Entry("fault-reversed-data", "spoil", "embeddings in reverse order", forms.reversed_data),
 )
 
 FRAMING = (
+    Entry("usage-late", "spoil", "Messages: input tokens only at the end", forms.usage_late),
+    Entry("usage-short", "spoil", "Messages: output tokens alone at the end", forms.usage_short),
+    Entry("azure-chunk", "spoil", "Chat: a first chunk without choices", forms.azure_chunk),
     Entry("sse-crlf", "spoil", "lines end with CR LF", forms.sse_crlf),
     Entry("sse-cr", "spoil", "lines end with CR", forms.sse_cr),
     Entry("sse-no-space", "spoil", "no blank after the colon", forms.sse_no_space),

@@ -58,11 +58,18 @@ class Attempt:
         self.ended.set()
 
 
+MAX_BYTES = 32 * 1024 * 1024
+"""Of request bodies, in one log."""
+
+
 class Log:
-    """The attempts in order, the oldest forgotten beyond ``keep``; ``total`` counts them all."""
+    """The attempts in order; ``total`` counts them all. The oldest are forgotten beyond
+    ``keep``, and beyond :data:`MAX_BYTES` of bodies; the last one never is."""
 
     def __init__(self, keep: int = 10_000) -> None:
-        self._attempts: deque[Attempt] = deque(maxlen=keep)
+        self._keep = keep
+        self._attempts: deque[Attempt] = deque()
+        self._bytes = 0
         self._arrival = asyncio.Event()
         self.total = 0
 
@@ -83,12 +90,18 @@ class Log:
         """Take a new attempt and wake those who wait for it."""
         self.total += 1
         self._attempts.append(attempt)
+        self._bytes += len(attempt.raw)
+        while len(self._attempts) > max(self._keep, 1) or (
+            self._bytes > MAX_BYTES and len(self._attempts) > 1
+        ):
+            self._bytes -= len(self._attempts.popleft().raw)
         arrival, self._arrival = self._arrival, asyncio.Event()
         arrival.set()
 
     def clear(self) -> None:
         """Forget all attempts; ``total`` and the numbers go on."""
         self._attempts.clear()
+        self._bytes = 0
 
     async def wait_for(
         self, count: int, *, model: str | None = None, seconds: float = 5.0

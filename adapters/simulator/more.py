@@ -5,38 +5,59 @@ from __future__ import annotations
 import base64
 import hashlib
 import struct
+from collections.abc import Mapping
 from typing import Any
 
+from adapters.simulator.judge import OpenAI, refuse
 from adapters.simulator.meter import tokens
 from adapters.simulator.voice import Told, event, pieces
-from adapters.simulator.words import Ask, Body, Frame, Refused, Trouble, Turn
+from adapters.simulator.words import Ask, Body, Frame, Turn
 
 _DIMENSIONS = 1536
+_MOST_DIMENSIONS = 4096
+_EMBEDDING_FIELDS = frozenset({"input", "model", "dimensions", "encoding_format", "user"})
+_COMPLETION_FIELDS = frozenset(
+    {"best_of", "echo", "frequency_penalty", "logit_bias", "logprobs", "max_tokens", "model"}
+    | {"n", "presence_penalty", "prompt", "seed", "stop", "stream", "stream_options", "suffix"}
+    | {"temperature", "top_p", "user"}
+)
 _MODELS = ("gpt-5.2", "claude-sonnet-4-6", "echo", "sim-tool", "reasoning")
 _CREATED = 1_760_000_000
 
 
-def embeddings(body: Body) -> dict[str, Any]:
-    """Vectors of unit length, made of a hash of the text: equal texts, equal vectors.
+def judge_embeddings(body: Body, headers: Mapping[str, str]) -> None:
+    """Refuse what the vendor refuses.
 
-    :raises Refused: 400 for what is no input, or an encoding that does not exist.
+    :raises Refused: 400 for an encoding that does not exist, or dimensions out of range.
     """
-    size = body.get("dimensions", _DIMENSIONS)
+    OpenAI.known(body, _EMBEDDING_FIELDS)
+    OpenAI.required(body, "input")
     encoding = body.get("encoding_format", "float")
-    if encoding not in ("float", "base64"):
-        message = f"Invalid value: '{encoding}'. Supported values are: 'float' and 'base64'."
-        raise Refused(Trouble(400, message, param="encoding_format"))
-    if not isinstance(size, int) or not 1 <= size <= 4096:
-        message = f"{size} is not in the range of 1 to 4096 - 'dimensions'"
-        raise Refused(Trouble(400, message))
-    texts = _inputs(body.get("input"))
-    used = sum(len(text) if isinstance(text, list) else tokens(text) for text in texts)
+    OpenAI.one_of(encoding, {"float", "base64"}, "encoding_format")
+    size = body.get("dimensions", _DIMENSIONS)
+    if not isinstance(size, int) or not 1 <= size <= _MOST_DIMENSIONS:
+        refuse(f"{size} is not in the range of 1 to {_MOST_DIMENSIONS} - 'dimensions'")
+    _inputs(body["input"])
+
+
+def read_embeddings(body: Body) -> Ask:
+    """What is asked: so many tokens."""
+    used = sum(
+        len(text) if isinstance(text, list) else tokens(text) for text in _inputs(body["input"])
+    )
+    return Ask(body["model"], stream=False, tokens=used)
+
+
+def embeddings(body: Body) -> dict[str, Any]:
+    """Vectors of unit length, made of a hash of the text: equal texts, equal vectors."""
+    size = body.get("dimensions", _DIMENSIONS)
     data = []
-    for index, text in enumerate(texts):
+    for index, text in enumerate(_inputs(body["input"])):
         vector = _vector(str(text), size)
         packed = base64.b64encode(struct.pack(f"<{size}f", *vector)).decode()
-        shown = packed if encoding == "base64" else vector
+        shown = packed if body.get("encoding_format") == "base64" else vector
         data.append({"object": "embedding", "index": index, "embedding": shown})
+    used = read_embeddings(body).tokens
     return {
         "object": "list",
         "data": data,
@@ -46,14 +67,17 @@ def embeddings(body: Body) -> dict[str, Any]:
 
 
 def _inputs(given: Any) -> list[Any]:
-    if isinstance(given, str) and given:
-        return [given]
-    if isinstance(given, list) and given:
-        if all(isinstance(one, int) for one in given):
-            return [given]
-        if all(isinstance(one, str | list) and one for one in given):
-            return given
-    raise Refused(Trouble(400, "'$.input' is invalid.", param="input"))
+    """The texts or token lists, one a vector."""
+    if isinstance(given, str) or (isinstance(given, list) and _tokens(given)):
+        given = [given]
+    sound = isinstance(given, list) and all(isinstance(one, str | list) and one for one in given)
+    if not given or not sound:
+        refuse("'$.input' is invalid.", param="input")
+    return list(given)
+
+
+def _tokens(given: list[Any]) -> bool:
+    return bool(given) and all(isinstance(one, int) for one in given)
 
 
 def _vector(text: str, size: int) -> list[float]:
@@ -63,30 +87,33 @@ def _vector(text: str, size: int) -> list[float]:
     return [struct.unpack("<f", struct.pack("<f", value / length))[0] for value in raw]
 
 
-def read_completion(body: Body) -> Ask:
-    """A legacy completion as an ask: the prompt is the last user text.
+def judge_completion(body: Body, headers: Mapping[str, str]) -> None:
+    """Refuse what the vendor refuses, and several prompts at once.
 
-    :raises Refused: 400 for a prompt that is no text.
+    :raises Refused: with the vendor's 400.
     """
+    OpenAI.known(body, _COMPLETION_FIELDS)
+    OpenAI.number(body, "max_tokens", 0, None)
+    OpenAI.number(body, "temperature", 0, 2)
+    if not isinstance(_prompt(body), str):
+        refuse("One prompt, as text, is taken here.", param="prompt")
+
+
+def _prompt(body: Body) -> Any:
     prompt = body.get("prompt", "")
-    if isinstance(prompt, list) and len(prompt) == 1:
-        prompt = prompt[0]
-    if not isinstance(prompt, str):
-        raise Refused(Trouble(400, "One prompt, as text, is taken here.", param="prompt"))
-    limit = body.get("max_tokens", 16)
-    if limit is not None and limit < 0:
-        message = (
-            "Invalid 'max_tokens': integer below minimum value. "
-            f"Expected a value >= 0, but got {limit} instead."
-        )
-        raise Refused(Trouble(400, message, code="integer_below_min_value", param="max_tokens"))
+    return prompt[0] if isinstance(prompt, list) and len(prompt) == 1 else prompt
+
+
+def read_completion(body: Body) -> Ask:
+    """A legacy completion as an ask: the prompt is the last user text."""
+    prompt = _prompt(body)
     stop = body.get("stop") or ()
     return Ask(
         model=body["model"],
         stream=bool(body.get("stream")),
         turns=(Turn("user", prompt),),
         prompt=prompt,
-        limit=limit,
+        limit=body.get("max_tokens", 16),
         stops=(stop,) if isinstance(stop, str) else tuple(stop),
         choices=body.get("n") or 1,
         tokens=max(tokens(prompt), 1),

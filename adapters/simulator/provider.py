@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
+from urllib.parse import unquote
 
 import orjson
 
@@ -21,7 +22,7 @@ from adapters.simulator.log import Attempt, Log
 from adapters.simulator.meter import PromptCache, measure
 from adapters.simulator.names import Names, Word
 from adapters.simulator.script import Scripts
-from adapters.simulator.voice import Mint, Told, Voice
+from adapters.simulator.voice import Mint, Told, Voice, pieces
 from adapters.simulator.voices import CHAT, MESSAGES, RESPONSES
 from adapters.simulator.wirefaults import Scene
 from adapters.simulator.words import (
@@ -38,8 +39,23 @@ from adapters.simulator.words import (
 )
 
 Result = TypeVar("Result")
+Words = Mapping[Kind, tuple[Word, ...]]
 
 WRONG_KEY = "sk-wrong"
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A path that answers requests for a model.
+
+    ``write`` makes the reply; it is given the words of the name, and the answer of a script if
+    there is one.
+    """
+
+    voice: Voice
+    judge: Callable[[Body, Mapping[str, str]], None]
+    read: Callable[[Body], Ask]
+    write: Callable[[Voice, Ask, Words, Answer | None, Body], Reply]
 
 
 class Provider:
@@ -51,15 +67,27 @@ class Provider:
         self._mint = Mint()
         self._cache = PromptCache()
         self._names = Names()
-        self._routes: dict[tuple[str, str], tuple[Voice, Callable[..., Reply]]] = {
-            ("POST", "/chat/completions"): (CHAT, self._converse),
-            ("POST", "/responses"): (RESPONSES, self._converse),
-            ("POST", "/messages"): (MESSAGES, self._converse),
-            ("POST", "/messages/count_tokens"): (MESSAGES, self._count),
-            ("POST", "/embeddings"): (CHAT, self._embed),
-            ("POST", "/completions"): (CHAT, self._complete),
-            ("GET", "/models"): (CHAT, self._models),
+        counting = Endpoint(MESSAGES, judge_messages.judge_count, MESSAGES.read, self._count)
+        embedding = Endpoint(CHAT, more.judge_embeddings, more.read_embeddings, self._embed)
+        completing = Endpoint(CHAT, more.judge_completion, more.read_completion, self._complete)
+        self._endpoints = {
+            "/chat/completions": self._conversing(CHAT),
+            "/responses": self._conversing(RESPONSES),
+            "/messages": self._conversing(MESSAGES),
+            "/messages/count_tokens": counting,
+            "/embeddings": embedding,
+            "/completions": completing,
         }
+
+    def _conversing(self, voice: Voice) -> Endpoint:
+        return Endpoint(voice, voice.judge, voice.read, self._converse)
+
+    def reset(self) -> None:
+        """Forget everything but the numbers of attempts."""
+        self.log.clear()
+        self.scripts.clear()
+        self._cache = PromptCache()
+        self._names = Names()
 
     def handle(self, request: Request) -> tuple[Reply, Attempt]:
         """Answer one request; the attempt is in the log before the first byte goes out."""
@@ -77,62 +105,102 @@ class Provider:
         )
         self.log.add(attempt)
         path = request.path.partition("?")[0].removeprefix("/v1")
-        if request.method in ("GET", "HEAD") and path in ("", "/"):
-            return _json(200, {"simulator": "POST /v1/chat/completions and friends"}), attempt
-        voice, act = self._routes.get((request.method, path), (CHAT, self._nowhere))
-        if request.method == "GET" and "anthropic-version" in request.headers:
-            voice = MESSAGES
+        endpoint = self._endpoints.get(path) if request.method == "POST" else None
+        if endpoint is not None:
+            voice = endpoint.voice
+        else:
+            voice = MESSAGES if "anthropic-version" in request.headers else CHAT
         try:
+            if request.method in ("GET", "HEAD") and path in ("", "/"):
+                return self._json({"simulator": "speaks for a provider"}, voice), attempt
             _authorise(request.headers, voice)
-            return act(voice, attempt, path), attempt
+            if endpoint is None:
+                return self._look_up(voice, attempt, path), attempt
+            return self._answer(endpoint, attempt), attempt
         except Refused as refused:
             attempt.refused = refused.trouble.message
             return self._error(voice, refused.trouble), attempt
 
-    def _nowhere(self, voice: Voice, attempt: Attempt, path: str) -> Reply:
-        if attempt.method == "GET" and (found := re.fullmatch(r"/models/(.+)", path)):
-            return self._model(voice, found[1])
-        raise Refused(
-            Trouble(404, f"Invalid URL ({attempt.method} {attempt.path})", "not_found_error")
-        )
+    def _look_up(self, voice: Voice, attempt: Attempt, path: str) -> Reply:
+        """What needs no model to answer: the list of models, or one."""
+        if attempt.method == "GET" and path == "/models":
+            return self._json(more.models(voice is MESSAGES), voice)
+        if attempt.method == "GET" and path.startswith("/models/"):
+            return self._json(more.model(unquote(path[8:]), voice is MESSAGES), voice)
+        message = f"Invalid URL ({attempt.method} {attempt.path})"
+        raise Refused(Trouble(404, message, "not_found_error"))
 
-    def _converse(self, voice: Voice, attempt: Attempt, path: str) -> Reply:
-        body = _object(attempt)
-        words = self._names.read(attempt.model or "")
+    def _answer(self, endpoint: Endpoint, attempt: Attempt) -> Reply:
+        """Judge, answer, and spoil: everything that a model's name decides."""
+        body, model = _object(attempt)
+        voice = endpoint.voice
+        words = self._names.read(model)
         if not any(word.entry.name == "lenient" for word in words.get("flag", ())):
-            _understood(voice.judge, body, attempt.headers)
-        ask = _understood(voice.read, body)
+            _understood(endpoint.judge, body, attempt.headers)
+        ask = _understood(endpoint.read, body)
         scripted = self.scripts.next(ask)
         if isinstance(scripted, Reply):
             return scripted
         if isinstance(scripted, str):
-            words = self._names.read(scripted)
+            words, scripted = self._names.read(scripted), None
         for word in words.get("error", ()):
             trouble = word.entry.act(word.args, attempt)
             if trouble is not None:
                 return self._error(voice, trouble)
-        answer = scripted if isinstance(scripted, Answer) else _answer(ask, words)
-        reply = self._told(voice, ask, answer, body)
+        reply = endpoint.write(voice, ask, words, scripted, body)
         for word in words.get("spoil", ()):
             reply = word.entry.act(reply, Scene(voice, word.args))
         return reply
 
-    def _told(self, voice: Voice, ask: Ask, answer: Answer, body: Body) -> Reply:
-        """``answer`` in the words of the protocol, as a stream or whole."""
+    def _converse(
+        self, voice: Voice, ask: Ask, words: Words, scripted: Answer | None, body: Body
+    ) -> Reply:
+        answer = scripted if scripted is not None else _answer(ask, words)
         usage = measure(ask, answer, self._cache) if answer.reports_usage else None
         told = Told(ask, answer, usage, body, self._mint, int(time.time()))
-        headers = dict(voice.headers(self._mint))
         if not ask.stream:
-            headers["content-type"] = "application/json"
-            frame = Frame("body", voice.whole(told))
-            return Reply(200, headers, (frame,), delay=_length(answer) * answer.pace)
-        headers["content-type"] = "text/event-stream; charset=utf-8"
+            delay = answer.pace * _length(answer)
+            return replace(self._whole(voice.whole(told), voice), delay=delay)
         steps: list[Step] = []
         for frame in voice.stream(told):
             if answer.pace and frame.kind == "delta":
                 steps.append(Wait(answer.pace))
             steps.append(frame)
+        return self._stream(steps, voice)
+
+    def _count(
+        self, voice: Voice, ask: Ask, words: Words, scripted: Answer | None, body: Body
+    ) -> Reply:
+        return self._json({"input_tokens": ask.tokens}, voice)
+
+    def _embed(
+        self, voice: Voice, ask: Ask, words: Words, scripted: Answer | None, body: Body
+    ) -> Reply:
+        return self._json(more.embeddings(body), voice)
+
+    def _complete(
+        self, voice: Voice, ask: Ask, words: Words, scripted: Answer | None, body: Body
+    ) -> Reply:
+        answer = scripted if scripted is not None else _answer(ask, words)
+        told = Told(ask, answer, None, body, self._mint, int(time.time()))
+        if ask.stream:
+            return self._stream(more.completion_stream(told), voice)
+        return self._json(more.completion(told), voice)
+
+    def _stream(self, steps: Iterable[Step], voice: Voice) -> Reply:
+        headers = {
+            **voice.headers(self._mint),
+            "content-type": "text/event-stream; charset=utf-8",
+            "cache-control": "no-cache",
+        }
         return Reply(200, headers, tuple(steps), stream=True)
+
+    def _whole(self, data: bytes, voice: Voice) -> Reply:
+        headers = {**voice.headers(self._mint), "content-type": "application/json"}
+        return Reply(200, headers, (Frame("body", data),))
+
+    def _json(self, value: object, voice: Voice) -> Reply:
+        return self._whole(orjson.dumps(value), voice)
 
     def _error(self, voice: Voice, trouble: Trouble) -> Reply:
         headers = dict(voice.headers(self._mint))
@@ -141,35 +209,8 @@ class Provider:
         headers |= trouble.headers
         return Reply(trouble.status, headers, (Frame("body", voice.error(trouble, request_id)),))
 
-    def _count(self, voice: Voice, attempt: Attempt, path: str) -> Reply:
-        body = _object(attempt)
-        _understood(judge_messages.judge_count, body, attempt.headers)
-        ask = _understood(voice.read, body)
-        return _json(200, {"input_tokens": ask.tokens}, voice.headers(self._mint))
 
-    def _embed(self, voice: Voice, attempt: Attempt, path: str) -> Reply:
-        return _json(200, more.embeddings(_object(attempt)), voice.headers(self._mint))
-
-    def _complete(self, voice: Voice, attempt: Attempt, path: str) -> Reply:
-        body = _object(attempt)
-        ask = more.read_completion(body)
-        told = Told(
-            ask, mind.bounded(mind.reply(ask), ask), None, body, self._mint, int(time.time())
-        )
-        headers = dict(voice.headers(self._mint))
-        if ask.stream:
-            headers["content-type"] = "text/event-stream; charset=utf-8"
-            return Reply(200, headers, more.completion_stream(told), stream=True)
-        return _json(200, more.completion(told), headers)
-
-    def _models(self, voice: Voice, attempt: Attempt, path: str) -> Reply:
-        return _json(200, more.models(voice is MESSAGES), voice.headers(self._mint))
-
-    def _model(self, voice: Voice, name: str) -> Reply:
-        return _json(200, more.model(name, voice is MESSAGES), voice.headers(self._mint))
-
-
-def _answer(ask: Ask, words: Mapping[Kind, tuple[Word, ...]]) -> Answer:
+def _answer(ask: Ask, words: Words) -> Answer:
     """What the model says by itself or by its name's leave."""
     made = [word.entry.act(ask, word.args) for word in words.get("answer", ())]
     answer: Answer = made[-1] if made else mind.reply(ask)
@@ -211,24 +252,15 @@ def _parsed(data: bytes) -> Any:
         return None
 
 
-def _object(attempt: Attempt) -> Body:
+def _object(attempt: Attempt) -> tuple[Body, str]:
     if not isinstance(attempt.body, dict):
-        raise Refused(Trouble(400, "We could not parse the JSON body of your request.", code=None))
+        raise Refused(Trouble(400, "We could not parse the JSON body of your request."))
     if attempt.model is None:
-        message = "you must provide a model parameter"
-        raise Refused(Trouble(400, message, param="model"))
-    return attempt.body
+        raise Refused(Trouble(400, "you must provide a model parameter", param="model"))
+    return attempt.body, attempt.model
 
 
 def _length(answer: Answer) -> int:
     return sum(
-        len(part.pieces or part.text.split()) for part in answer.parts if isinstance(part, Say)
-    )
-
-
-def _json(status: int, value: object, headers: Mapping[str, str] | None = None) -> Reply:
-    return Reply(
-        status,
-        {**(headers or {}), "content-type": "application/json"},
-        (Frame("body", orjson.dumps(value)),),
+        len(pieces(part.text, part.pieces)) for part in answer.parts if isinstance(part, Say)
     )

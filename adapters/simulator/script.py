@@ -40,6 +40,10 @@ class Scripts:
         """Lay down a script; it takes the place of an earlier one for the same model."""
         self._scripts[model] = _Script(tuple(answers), by)
 
+    def clear(self) -> None:
+        """Forget all scripts."""
+        self._scripts.clear()
+
     def next(self, ask: Ask) -> Answer | Reply | str | None:
         """What the script says for this call; ``None`` if the model has none.
 

@@ -43,6 +43,10 @@ class Simulator:
         """
         self._provider.scripts.set(model, answers, by)
 
+    def reset(self) -> None:
+        """Forget attempts, scripts, counted calls and cached prompts; sockets stay open."""
+        self._provider.reset()
+
     async def start(self, port: int) -> None:
         """Listen.
 
@@ -72,7 +76,7 @@ async def running(
     try:
         yield simulator
     finally:
-        await asyncio.shield(simulator.close())
+        await simulator.close()
 
 
 async def serve(host: str, port: int) -> None:

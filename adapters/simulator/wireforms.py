@@ -10,10 +10,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
+import orjson
+
 from adapters.simulator.wirefaults import Scene, body_of, edited
 from adapters.simulator.words import Frame, Reply
 
 _USAGE = re.compile(rb'("(?:input|output|prompt|completion|total)_tokens":\s*)\d+')
+_INPUT = re.compile(rb'("input_tokens":)\d+')
+_BEFORE_OUTPUT = re.compile(rb'"input_tokens":\d+,.*?(?="output_tokens")')
 
 
 def _every(reply: Reply, edit: Callable[[bytes], bytes]) -> Reply:
@@ -38,6 +42,56 @@ def usage_text(reply: Reply, scene: Scene) -> Reply:
 def usage_fraction(reply: Reply, scene: Scene) -> Reply:
     """Token counts with a fraction."""
     return _every(reply, lambda data: _USAGE.sub(rb"\g<1>12.5", data))
+
+
+def usage_late(reply: Reply, scene: Scene) -> Reply:
+    """Messages only: no input tokens at the start, the true number at the end."""
+    return replace(
+        reply,
+        steps=tuple(
+            edited(step, lambda data: _INPUT.sub(rb"\g<1>0", data))
+            if isinstance(step, Frame) and step.kind == "open"
+            else step
+            for step in reply.steps
+        ),
+    )
+
+
+def usage_short(reply: Reply, scene: Scene) -> Reply:
+    """Messages only: the end tells the output tokens alone."""
+    return replace(
+        reply,
+        steps=tuple(
+            edited(step, lambda data: _BEFORE_OUTPUT.sub(b"", data))
+            if isinstance(step, Frame) and step.kind == "terminal"
+            else step
+            for step in reply.steps
+        ),
+    )
+
+
+def azure_chunk(reply: Reply, scene: Scene) -> Reply:
+    """Chat only: a first chunk without id, model and choices, as Azure sends it."""
+    if not reply.stream or scene.voice.name != "openai-chat":
+        return reply
+    first = Frame(
+        "open",
+        b'data: {"choices":[],"created":0,"id":"","model":"","object":"chat.completion.chunk",'
+        b'"prompt_filter_results":[{"prompt_index":0,"content_filter_results":{}}]}\n\n',
+    )
+    return replace(reply, steps=(first, *reply.steps))
+
+
+def reversed_data(reply: Reply, scene: Scene) -> Reply:
+    """Embeddings only: the vectors in the opposite order, each with its index."""
+
+    def turn(data: bytes) -> bytes:
+        body = orjson.loads(data)
+        if isinstance(body.get("data"), list):
+            body["data"].reverse()
+        return orjson.dumps(body)
+
+    return reply if reply.stream else _every(reply, turn)
 
 
 def sse_crlf(reply: Reply, scene: Scene) -> Reply:
