@@ -28,7 +28,7 @@ from adapters.transport.session import http_url, make_session, trust_in
 from adapters.transport.watch import Watch
 from adapters.wire.call import Timeouts, WireCall
 
-POOL_SIZE = 100
+POOL_SIZE = 200
 """Connections to one provider at once, where the settings say nothing."""
 
 LINGER = 0.1

@@ -35,7 +35,7 @@ _LIMITS: dict[Phase, _Limit] = {
     "pool": _Limit(
         "connect",
         "All connections of the pool to this provider were busy for the whole connect time-out "
-        "({seconds:g} s). Raise the provider's pool size, or send fewer calls at once.",
+        "({seconds:g} s). Raise the provider's `pool`, or send fewer calls at once.",
         code="connection_pool_full",
         billed=False,
     ),

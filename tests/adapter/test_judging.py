@@ -210,6 +210,8 @@ async def test_the_adapters_headers_win_over_the_calls(raw_provider, make_adapte
     assert header(request, "accept") == [accept]
     assert header(request, "user-agent") == ["llm-gateway"]
     assert header(request, "content-type") == ["application/json"]
+    # Whoever compresses events may hold them back.
+    assert (header(request, "accept-encoding") == ["identity"]) is stream
 
 
 async def test_no_key_no_authorisation(raw_provider, make_adapter):

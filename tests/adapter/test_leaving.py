@@ -57,6 +57,35 @@ async def test_also_in_mid_answer(raw_provider, pump, sink, beat):
     assert sink.text == "x"
 
 
+async def test_a_whole_body_in_place_of_a_stream_has_only_the_total(raw_provider, pump, sink):
+    async def slow(connection):
+        await connection.send(
+            b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n"
+        )
+        await asyncio.sleep(0.15)
+        await connection.send(b'{"t": "x"}')
+
+    raw_provider.script = slow
+    pumped = await pump(first_event=0.1, between_events=0.05)
+    assert pumped.terminal == Finished("stop", "whole")
+
+
+async def test_a_failed_answer_closes_before_its_slow_reader_is_done(
+    raw_provider, pump, sink, until
+):
+    async def fails(connection):
+        await connection.send(HEAD + chunk(b'data: {"t": "x"}\n\ndata: {"error": "no"}\n\n'))
+        await connection.wait_closed()
+
+    raw_provider.script = fails
+    sink.seconds = 0.2
+    task = asyncio.ensure_future(pump())
+    await until(lambda: sink.sends)
+    await asyncio.wait_for(raw_provider.lost.wait(), CEILING)
+    assert not task.done()
+    assert (await task).terminal.fault.kind == "upstream_server"
+
+
 async def test_an_answer_that_moves_slowly_is_let_be(raw_provider, pump, sink):
     async def script(connection):
         await connection.send(HEAD)

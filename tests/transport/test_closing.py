@@ -206,15 +206,19 @@ async def test_finish_waits_a_moment_for_the_end_and_nobody_waits_for_finish(
         ended.set()
 
     raw_provider.script = ends_late
+    loop = asyncio.get_running_loop()
     for _ in range(2):
         ended.clear()
+        begin = loop.time()
         async with exchange_of(transport) as exchange:
             await exchange.start()
             await exchange.chunk()
             exchange.finish()
         assert not ended.is_set()
         assert transport.active == 1
+        await ended.wait()
         await until(lambda: transport.active == 0)
+        assert loop.time() - begin < LINGER * 0.9  # at the end, not when the time is over
     assert raw_provider.connections == 1
 
 
@@ -303,7 +307,9 @@ async def test_a_reply_before_the_request_was_read_closes_the_connection(transpo
         await exchange.start()
         assert exchange.status == 413
         assert await exchange.read(10) == b"{}"
+        sock = exchange._upstream.get_extra_info("socket")
     assert (transport.active, taken(transport)) == (0, 0)
+    await until(lambda: sock.fileno() == -1)  # without flushing what is left of the request
     assert not transport._session.connector._conns
     checked.set()
     await over.wait()

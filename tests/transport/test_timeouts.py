@@ -87,6 +87,21 @@ async def test_connect_covers_the_wait_for_the_pool(raw_provider, connect, excha
             await task
 
 
+async def test_after_the_wait_for_the_pool_it_is_the_connection_that_is_slow(
+    raw_provider, connect, exchange_of
+):
+    transport = connect(raw_provider.url.replace("http:", "https:"), pool_size=1)
+    async with exchange_of(transport) as first:
+        task = asyncio.ensure_future(first.start())  # never gets through its handshake
+        await asyncio.sleep(0.01)
+        asyncio.get_running_loop().call_later(LIMIT / 3, task.cancel)
+        waiting = asyncio.ensure_future(outcome(exchange_of(transport, connect=LIMIT)))
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    fault = await waiting
+    assert (fault.phase, fault.code) == ("connect", "upstream_timeout")
+
+
 async def test_connect_does_not_cover_the_answer(raw_provider, transport, exchange_of):
     raw_provider.script = silent
     fault = await outcome(exchange_of(transport, connect=0.05, first_event=LIMIT))
