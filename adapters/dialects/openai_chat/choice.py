@@ -242,9 +242,9 @@ class ChoiceReader:
     # ----------------------------------------------------------------- tool calls
 
     def _tool_calls(self, value: Any, out: list[Event]) -> None:
-        for place, fragment in enumerate(value if isinstance(value, list) else ()):
+        for fragment in value if isinstance(value, list) else ():
             if isinstance(fragment, Mapping):
-                self._fragment(self._call_of(fragment, place), fragment, out)
+                self._fragment(self._call_of(fragment), fragment, out)
 
     def _function_call(self, value: Any, out: list[Event]) -> None:
         """The older form: one call, without an id."""
@@ -252,27 +252,29 @@ class ChoiceReader:
             call = self._slots.get("function") or self._new_call("function", None, "function")
             self._fragment(call, {"function": value}, out)
 
-    def _call_of(self, fragment: Mapping[str, Any], place: int) -> OpenCall:
+    def _call_of(self, fragment: Mapping[str, Any]) -> OpenCall:
         """The call that ``fragment`` continues or begins. The index decides; where it is missing
-        or the same for different calls, the id does."""
-        index, call_id = fragment.get("index"), fragment.get("id") or None
-        if index is None and call_id is None and self._last is not None:
-            return self._last
-        slot = index if index is not None else call_id if call_id is not None else place
-        call = self._slots.get(slot)
-        if call is None or (call_id is not None and call.call_id != call_id and _name(fragment)):
-            kind = "custom" if fragment.get("type") == "custom" else "function"
-            call = self._new_call(slot, call_id, kind)
-        return call
+        or the same for different calls, the id does; where both are missing, a name begins."""
+        index, call_id = fragment.get("index"), fragment.get("id")
+        slot: int | str | None = index if isinstance(index, int) else None
+        call_id = call_id if isinstance(call_id, str) and call_id else None
+        slot = call_id if slot is None else slot
+        call = self._last if slot is None else self._slots.get(slot)
+        if call is not None and not (_name(fragment) and _is_another(call, slot, call_id)):
+            return call
+        kind = "custom" if fragment.get("type") == "custom" else "function"
+        return self._new_call(slot, call_id, kind)
 
-    def _new_call(self, slot: Any, call_id: Any, kind: str) -> OpenCall:
-        if not isinstance(call_id, str):
+    def _new_call(self, slot: Any, call_id: str | None, kind: str) -> OpenCall:
+        if call_id is None:
             # Unique among the calls of a conversation, and the same at every reading.
             seed = f"{self._seed}/{self.number}/{self._calls}"
             call_id = f"call_{hashlib.sha256(seed.encode()).hexdigest()[:24]}"
         call = OpenCall(call_id, kind)
         self._calls += 1
-        if slot in self._slots:  # One index for two calls: both stay open, under two keys.
+        if slot is None:
+            slot = call
+        elif slot in self._slots:  # One index for two calls: both stay open, under two keys.
             self._slots[call] = self._slots[slot]
         self._slots[slot] = call
         return call
@@ -346,6 +348,13 @@ _READERS: tuple[tuple[str, _Reader], ...] = (
 _KNOWN = frozenset({name for name, _ in _READERS} | {"role", "name"})
 _AROUND = frozenset({"index", "delta", "message", "logprobs", "finish_reason", "text"})
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
+
+
+def _is_another(call: OpenCall, slot: int | str | None, call_id: str | None) -> bool:
+    """Whether a fragment that names a function begins another call than the ``call`` found."""
+    if slot is None:
+        return call.index is not None
+    return call_id is not None and call_id != call.call_id
 
 
 def _name(fragment: Mapping[str, Any]) -> Any:
