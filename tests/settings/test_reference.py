@@ -182,7 +182,7 @@ def test_the_page_says_the_default(path: str, default: Any) -> None:
         (model.ProviderTable, Provider, {"prices": None, "timeouts": None}),
         (model.AliasTable, Alias, {"timeouts": None, "breaker": None, "next_on": None}),
         (model.KeyTable, KeySettings, {"limits": None}),
-        (model.TargetTable, Target, {"provider": None, "model": None, "facts": None, "timeouts": None}),
+        (model.TargetTable, Target, dict.fromkeys(("provider", "model", "facts", "timeouts"))),
         (model.FactsTable, Facts, {"vendor": None, "has": None, "lacks": None, "accepts": None,
                                    "refuses": None, "family": None, "one_of": None,
                                    "efforts": None, "thinking": None}),

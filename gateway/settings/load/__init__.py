@@ -16,7 +16,7 @@ from importlib.resources import files
 from pathlib import Path as FilePath
 from typing import Any
 
-from gateway.settings.load.check import check_references, check_tables
+from gateway.settings.load.check import check_references, check_tables, check_vendors
 from gateway.settings.load.digest import digest
 from gateway.settings.load.facts import FactsBook, check_words
 from gateway.settings.load.findings import Findings
@@ -74,7 +74,9 @@ def load(
     store_dir = FilePath(overrides.store_dir or base).absolute()
     resolver = Resolver(config, references, findings, base, store_dir)
     rows, tables = _facts_rows(base / FACTS_FILE)
-    snapshot = _build(config, resolver, FactsBook(rows, PriceBook()), overrides)
+    prices = PriceBook()
+    check_vendors(config, prices, findings)
+    snapshot = _build(config, resolver, FactsBook(rows, prices), overrides)
     folders = _folders(config, base, findings)
     findings.raise_if_any()
     return replace(snapshot, hash=digest(data, tables, folders), base_dir=str(base))

@@ -11,9 +11,10 @@ from ipaddress import ip_address, ip_network
 from typing import Any
 from urllib.parse import urlsplit
 
-from gateway.settings.load.facts import check_words
+from gateway.settings.load.facts import NO_PRICES, check_words
 from gateway.settings.load.findings import Findings
 from gateway.settings.load.positions import Path
+from gateway.settings.load.prices import PriceBook
 from gateway.settings.load.references import References, Unresolved, has_reference
 from gateway.settings.load.shape import nearest
 from gateway.settings.model import AliasTable, Config, ProviderTable
@@ -81,6 +82,20 @@ def walk_text(raw: Any, path: Path = ()) -> Iterable[tuple[Path, str]]:
     elif isinstance(raw, list):
         for index, value in enumerate(raw):
             yield from walk_text(value, (*path, index))
+
+
+def check_vendors(config: Config, prices: PriceBook, findings: Findings) -> None:
+    """A provider's price list must be one that the price package has."""
+    for name, provider in config.providers.items():
+        if provider.prices in (None, NO_PRICES):
+            continue
+        known = (NO_PRICES, *prices.vendors())
+        if provider.prices not in known:
+            findings.add(
+                ("providers", name, "prices"),
+                f"{provider.prices!r} is no price list{nearest(str(provider.prices), known)} "
+                f"(known: {', '.join(sorted(known))})",
+            )
 
 
 PLACES = {
