@@ -51,16 +51,37 @@ class Style:
 
 
 @dataclass(frozen=True, slots=True)
+class Memory:
+    """What a Responses caller asks of the gateway's own store, never of a provider.
+
+    ``previous`` is the response that this one continues, ``conversation`` the one that it joins;
+    ``store`` is the caller's word or ``None``. Whoever serves the dialect has to act on it or
+    refuse it.
+    """
+
+    previous: str | None = None
+    conversation: str | None = None
+    background: bool = False
+    store: bool | None = None
+
+    @property
+    def continues(self) -> bool:
+        """Whether something came before that the request itself does not hold."""
+        return self.previous is not None or self.conversation is not None
+
+
+@dataclass(frozen=True, slots=True)
 class Asked:
     """A caller's body, understood.
 
     ``dropped`` names the caller's fields that no provider will see whatever the dialect, for
-    ``x-gateway-dropped`` (promise 12).
+    ``x-gateway-dropped`` (promise 12). ``memory`` is given by the Responses dialect only.
     """
 
     request: Request
     style: Style = field(default_factory=Style)
     dropped: tuple[str, ...] = ()
+    memory: Memory | None = None
 
 
 @dataclass(frozen=True, slots=True)
