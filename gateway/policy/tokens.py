@@ -35,6 +35,10 @@ SERVER_TOOL = 10_500
 """Tokens that a tool of the provider's own may read unasked (recorded: web searches 8,234 to
 10,414, MCP and code execution 1,171 to 7,559). Only in the bound: often it reads nothing."""
 
+OPAQUE_PART = 650
+"""Tokens that a block of the provider's own may bring along beyond its JSON (recorded: search
+results with citations 566, a compaction 79). Only in the bound."""
+
 BYTES_PER_PAGE = 50_000
 """Of a PDF; each page counts like the dearest image."""
 
@@ -105,6 +109,7 @@ class Measure:
     messages: int = 0
     tools: int = 0
     server_tools: bool = False
+    opaque_parts: int = 0
     schema: bool = False
     sealed: int = 0
     images: list[Size | None] = field(default_factory=list)
@@ -136,19 +141,15 @@ def weigh(found: Measure, facts: Facts) -> Estimate:
     """The tokens of a measured request at a model with these facts."""
     family = FAMILIES.get(facts.family, FAMILIES["unknown"])
     text = _weigh(found.counts, family) * found.share + found.sealed / SEALED_PER_TOKEN
-    framing = (
-        family.base
-        + family.message * found.messages
-        + (family.tools + family.tool * found.tools if found.tools else 0)
-        + (family.schema if found.schema else 0)
-    )
+    prompt = family.tools if found.tools else 0
+    framing = family.base + family.message * found.messages + family.tool * found.tools
+    framing += family.schema if found.schema else 0
     media = found.audio + family.image_most * found.pages
     media += sum(family.image_most if i is None else family.image(i) for i in found.images)
     error = family.error + (SAMPLING_ERROR if found.share > 1.0 else 0.0)
-    bound = family.least + framing // 4 + int(text * error) + media
-    if found.server_tools:
-        bound += SERVER_TOOL
-    return Estimate(int(text) + framing + media, bound)
+    bound = family.least + prompt + framing // 4 + int(text * error) + media
+    bound += OPAQUE_PART * found.opaque_parts + (SERVER_TOOL if found.server_tools else 0)
+    return Estimate(int(text) + prompt + framing + media, bound)
 
 
 def estimate(request: Request, facts: Facts) -> Estimate:
@@ -191,9 +192,15 @@ def _texts(part: Part, found: Measure) -> Iterator[str | bytes]:
             for piece in content:
                 yield from _texts(piece, found)
         case Opaque(data=data):
+            found.opaque_parts += 1
             yield dumps(data)
         case Media():
             _note_media(part, found)
+
+
+def text_length(part: Part) -> int:
+    """Characters of a part that the model reads: a cheap stand-in for its share of the tokens."""
+    return sum(map(len, _texts(part, Measure())))
 
 
 def _note_media(media: Media, found: Measure) -> None:
