@@ -35,6 +35,10 @@ SERVER_TOOL = 10_500
 """Tokens that a tool of the provider's own may read unasked (recorded: web searches 8,234 to
 10,414, MCP and code execution 1,171 to 7,559). Only in the bound: often it reads nothing."""
 
+TOOL_PROMPT = 80
+"""Tokens that the prompt for tools is uncertain by, at least: it differs by model, by what is
+called, and by ``tool_choice`` (recorded: 86 more than expected). Only in the bound."""
+
 OPAQUE_PART = 650
 """Tokens that a block of the provider's own may bring along beyond its JSON (recorded: search
 results with citations 566, a compaction 79). Only in the bound."""
@@ -147,7 +151,8 @@ def weigh(found: Measure, facts: Facts) -> Estimate:
     media = found.audio + family.image_most * found.pages
     media += sum(family.image_most if i is None else family.image(i) for i in found.images)
     error = family.error + (SAMPLING_ERROR if found.share > 1.0 else 0.0)
-    bound = family.least + prompt + framing // 4 + int(text * error) + media
+    bound = family.least + framing // 4 + int(text * error) + media
+    bound += max(prompt, TOOL_PROMPT) if found.tools else 0
     bound += OPAQUE_PART * found.opaque_parts + (SERVER_TOOL if found.server_tools else 0)
     return Estimate(int(text) + prompt + framing + media, bound)
 
