@@ -190,16 +190,13 @@ def test_recorded_usage_stays_below_estimate_and_bound() -> None:
         if not row.note:
             helped = row.guess.bound >= SERVER_TOOL
             groups[row.family + (" + server tools" if helped else "")].append(row)
-    print(
-        f"\n{'family':26} {'calls':>5} {'median':>7} {'too low':>8} {'too high':>8} {'of bound':>9}"
-    )
+    heads = ("calls", "median", "too low", "too high", "of bound")
+    print(f"\n{'family':26}", *(f"{head:>8}" for head in heads))
     for family, rows in sorted(groups.items()):
         off = [row.guess.tokens - row.real for row in rows]
         used = max((row.real - row.guess.tokens) / row.guess.bound for row in rows)
-        print(
-            f"{family:26} {len(rows):5} {median(map(abs, off)):7.0f} {-min(0, *off, 0):8} "
-            f"{max(0, *off, 0):8} {max(0.0, used):9.0%}"
-        )
+        numbers = (len(rows), median(map(abs, off)), -min(0, *off, 0), max(0, *off, 0))
+        print(f"{family:26}", *(f"{number:8.0f}" for number in numbers), f"{max(0, used):8.0%}")
     every = [row for rows in groups.values() for row in rows]
     assert len(every) > 60
     assert [row for row in every if row.real > sum(row.guess)] == []
