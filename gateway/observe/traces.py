@@ -1,9 +1,8 @@
 """Trace context in and out, and spans after the OpenTelemetry GenAI conventions.
 
-``traceparent`` is read and written without any library (W3C Trace Context, version 00). Spans
-are made only where the ``otel`` extra is installed and tracing is switched on; otherwise every
-span is the one :data:`NO_SPAN`, which costs next to nothing. Attributes are names and numbers,
-never content. OpenTelemetry is imported only when switched on (it would slow every start).
+``traceparent`` is read and written without any library (W3C Trace Context, version 00). Where
+tracing is off every span is the one :data:`NO_SPAN`, which costs next to nothing. Attributes are
+names and numbers, never content. Who makes real spans is :mod:`gateway.observe.tracer`'s matter.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 Value = str | int | float | bool | tuple[str, ...]
 
@@ -128,25 +127,3 @@ class NoTracer:
 
     def close(self) -> None:
         pass
-
-
-class TracingUnavailable(Exception):
-    """Tracing is switched on, but the ``otel`` extra is not installed."""
-
-
-def tracer(*, enabled: bool, version: str = "", exporter: Any = None) -> Tracer:
-    """A tracer that sends to the OTLP endpoint of the standard ``OTEL_*`` environment.
-
-    :param exporter: an OpenTelemetry span exporter to use in its place.
-    :raises TracingUnavailable: with the command that installs what is missing.
-    """
-    if not enabled:
-        return NoTracer()
-    try:
-        from gateway.observe.otel import OtelTracer  # noqa: PLC0415 - its import takes 0.1 s
-    except ImportError as missing:
-        raise TracingUnavailable(
-            f"Tracing is on, but {missing.name} is not installed. Install the extra: "
-            "pip install 'llm-gateway[otel]', or switch tracing off."
-        ) from missing
-    return OtelTracer(version, exporter)

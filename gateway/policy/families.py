@@ -73,8 +73,9 @@ class Family:
     """A family's tokenizer and framing, in tokens.
 
     ``scale`` multiplies the tokenizer's factors. ``base`` and ``message`` frame a request and
-    each message; ``tools`` is the prompt that any tools bring along, ``tool`` frames each;
-    ``schema`` frames an output schema. ``image`` counts an image of known size, ``image_most``
+    each message; ``tools`` is the prompt that any tools bring along (known only to within
+    itself: it differs by model and by ``tool_choice``), ``tool`` frames each; ``schema`` frames
+    an output schema. ``image`` counts an image of known size, ``image_most``
     is the dearest. ``error`` is the share of the text's tokens that bounds its error, ``least``
     bounds the framing's.
     """
@@ -93,10 +94,10 @@ class Family:
 
 
 FAMILIES: dict[str, Family] = {
-    "openai": Family("o200k", 0.25, image=tiles, image_most=1445, least=16),
-    "anthropic": Family("claude", 0.30, tools=500, tool=30, schema=150),
+    "openai": Family("o200k", 0.25, image=tiles, image_most=1445, least=24),
+    "anthropic": Family("claude", 0.35, tools=500, tool=30, schema=150),
     "anthropic-5": Family(
-        "claude", 0.30, scale=1.35, tools=500, tool=40, schema=200, image_most=4800
+        "claude", 0.35, scale=1.35, tools=500, tool=40, schema=200, image_most=4800
     ),
     "gemini": Family("o200k", 0.30, image=squares, image_most=1806),
     "mistral": Family("tekken", 0.30, tools=20),

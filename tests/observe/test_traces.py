@@ -11,15 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.observe.traces import (
-    NO_SPAN,
-    NoTracer,
-    TraceContext,
-    TracingUnavailable,
-    fresh,
-    parse,
-    tracer,
-)
+from gateway.observe.tracer import TracingUnavailable, tracer
+from gateway.observe.traces import NO_SPAN, NoTracer, TraceContext, fresh, parse
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
@@ -70,7 +63,7 @@ def test_switched_off_there_is_one_span_that_does_nothing_and_no_import() -> Non
     span.end("upstream_server")
     off.close()
     code = (
-        "import sys, gateway.observe.traces as t; t.tracer(enabled=False);"
+        "import sys, gateway.observe.tracer as t; t.tracer(enabled=False);"
         "sys.exit(any(m.startswith('opentelemetry') for m in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
