@@ -124,7 +124,7 @@ class Metrics:
             for spec in METRICS
         }
         self._queues: dict[str, Callable[[], int]] = {}
-        self._breakers: Callable[[], Iterable[tuple[str, str, str]]] = tuple
+        self._breakers: Callable[[], Mapping[str, str]] = dict
         ProcessCollector(registry=self._registry)
         build = self._families["gateway_build_info"].metric
         build.labels(version, platform.python_version()).set(1)
@@ -219,8 +219,8 @@ class Metrics:
         """Read ``depth`` at each scrape. ``name`` is the program's own, never a caller's."""
         self._queues[name] = depth
 
-    def watch_breakers(self, states: Callable[[], Iterable[tuple[str, str, str]]]) -> None:
-        """Read ``(provider, model, state)`` at each scrape; who is not told of is closed."""
+    def watch_breakers(self, states: Callable[[], Mapping[str, str]]) -> None:
+        """Read states by ``provider/model`` at each scrape; who is not in there is closed."""
         self._breakers = states
 
     def render(self) -> tuple[str, bytes]:
@@ -234,8 +234,8 @@ class Metrics:
     def _refresh_breakers(self) -> None:
         gauge = self._families["gateway_breaker_state"].metric
         gauge.clear()
-        now = {(provider, model): state for provider, model, state in self._breakers()}
+        now = self._breakers()
         for provider, model in self._deployments:
-            current = now.get((provider, model), "closed")
+            current = now.get(f"{provider}/{model}", "closed")
             for state in STATES:
                 gauge.labels(provider, model, state).set(state == current)

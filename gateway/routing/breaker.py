@@ -169,6 +169,10 @@ class Breakers:
             return "closed"
         return "open" if now < breaker.until or breaker.probing(now) else "half_open"
 
+    def states(self, now: float) -> dict[str, State]:
+        """The states of all deployments that are not closed, for the metrics."""
+        return {name: self.state(name, now) for name in self._tripped}
+
     def wait(self, name: str, now: float) -> float:
         """Seconds until ``name`` may be probed; 0 when it may be called now."""
         breaker = self._tripped.get(name)

@@ -130,7 +130,7 @@ def test_every_kind_and_status_has_a_label_of_its_own() -> None:
 
 
 def test_gauges_are_read_at_each_scrape(metrics: Metrics) -> None:
-    depth, states = [3], [("openai", "gpt", "open"), ("gone", "model", "open")]
+    depth, states = [3], {"openai/gpt": "open", "gone/model": "open"}
     metrics.watch_queue("writer", lambda: depth[0])
     metrics.watch_breakers(lambda: states)
     metrics.call_started("smart")
@@ -142,7 +142,8 @@ def test_gauges_are_read_at_each_scrape(metrics: Metrics) -> None:
     assert value(metrics, "gateway_breaker_state", **claude) == 1
     assert value(metrics, "gateway_requests_in_flight", alias="smart") == 1
     assert not any("gone" in dict(labels).values() for _, labels in samples(metrics))
-    depth[0], states[:] = 0, []
+    depth[0] = 0
+    states.clear()
     assert value(metrics, "gateway_queue_depth", queue="writer") == 0
     assert value(metrics, "gateway_breaker_state", **gpt, state="closed") == 1
 

@@ -146,6 +146,8 @@ def test_jitter_only_lengthens() -> None:
 def test_deployments_do_not_share_a_state_and_a_reload_forgets_the_gone() -> None:
     breakers = opened(steady())
     assert breakers.admit("p/other", 0.0) == "closed"
+    assert breakers.states(0.0) == {NAME: "open"}
+    assert breakers.states(10.0) == {NAME: "half_open"}
     breakers.retain({"p/other"})
     assert breakers.admit(NAME, 0.0) == "closed"
     assert breakers.snapshot(0.0) == []
