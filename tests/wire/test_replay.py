@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import random
+from dataclasses import replace
 from typing import Any
 
 from adapters.canonical.completion import Completion, fold
@@ -85,6 +86,8 @@ def test_the_sdk_reads_the_same(recording: Any, judge: Any, told: Any) -> None:
     events = replay(recording, [recording.data])
     check(events)
     ours, theirs = what(fold(events), told), judge(recording)
+    if "legacy_functions" in recording.features:  # calls of that form have no id
+        ours = replace(ours, calls=tuple((c[0], "", *c[2:]) for c in ours.calls))
     assert ours == theirs
 
 

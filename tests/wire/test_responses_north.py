@@ -12,7 +12,7 @@ import pytest
 
 from adapters.canonical.completion import fold
 from adapters.canonical.events import Event, Failed, Finished, Verbatim
-from adapters.canonical.parts import Text, Thinking, ToolCall
+from adapters.canonical.parts import Refusal, Text, Thinking, ToolCall
 from adapters.wire.sse import SseParser
 from gateway.northbound.base import Envelope
 from gateway.northbound.openai_responses import RESPONSES
@@ -60,11 +60,14 @@ def expected(events: list[Event], told: Any) -> Any:
     terminal, used = completion.terminal, completion.usage
     if not isinstance(terminal, Finished):
         return told()
+    reason = REASONS.get(terminal.reason, terminal.reason)
+    if terminal.reason == "refusal" and any(isinstance(p, Refusal) for p in parts):
+        reason = "stop"  # the words themselves say it
     return (
         "".join(p.text for p in parts if isinstance(p, Text)),
         "".join(p.text for p in parts if isinstance(p, Thinking)),
         [(p.call_id, p.name) for p in parts if isinstance(p, ToolCall)],
-        REASONS.get(terminal.reason, terminal.reason),
+        reason,
         used and (used.prompt, used.output),
     )
 
