@@ -7,6 +7,7 @@ once. Must not know who calls, what is allowed, or what happens to a fault.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -41,9 +42,12 @@ USER_AGENT = "llm-gateway"
 _KEPT = ("x-request-id", "request-id", "retry-after", "retry-after-ms", "openai-processing-ms")
 _KEPT_PREFIXES = ("x-ratelimit-", "anthropic-ratelimit-")
 
+_UNSENDABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+
 _TERMINALS = (Finished, Failed)
-_MOVES = frozenset({PartStarted, PartEnded, PartAnnotated, *CONTENT})
-"""Events that reset `between_events`. A usage report or an unknown event may be a heartbeat."""
+_STEPS = frozenset({PartStarted, PartEnded, PartAnnotated})
+"""Events that reset `between_events`, beside content itself. A usage report, an unknown event
+or an empty delta may be a heartbeat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,7 @@ class Adapter:
     """One provider: its protocol, its sockets, its key and its extra headers.
 
     :param headers: sent with every call; they win over the call's own.
+    :raises ValueError: for a key or header that HTTP can't carry; the message has only its name.
     """
 
     def __init__(
@@ -97,7 +102,7 @@ class Adapter:
         self._clock: Clock = SystemClock() if clock is None else clock
         auth = {} if api_key is None else dialect.auth(api_key)
         fixed = _lower({"User-Agent": USER_AGENT, "Content-Type": "application/json"})
-        own = {**fixed, **_lower(headers), **_lower(auth)}
+        own = _sendable({**fixed, **_lower(headers), **_lower(auth)})
         # Compressed events may be held back by whoever compresses them.
         self._stream_headers = {
             "accept": "text/event-stream",
@@ -232,18 +237,16 @@ class _Flow:
     def _end(self, fault: Fault | None) -> list[Event]:
         """What is left when no more bytes come: a proven terminal counts, whatever cut it."""
         events = self._decoder.close()
-        if events and type(events[-1]) is Finished:
-            return events
-        if fault is None and events and type(events[-1]) is Failed:
+        last = _terminal_of(events)
+        if isinstance(last, Finished) or (last is not None and fault is None):
             return events
         if fault is None:
             fault = Fault("stream_truncated", "The provider's answer ended without its end mark.")
-        rest = events[:-1] if events and type(events[-1]) is Failed else events
-        return [*rest, Failed(fault)]
+        return [*(events if last is None else events[:-1]), Failed(fault)]
 
     def _decode_whole(self, body: bytes) -> list[Event]:
         events = self._decoder.body(body)
-        if events and type(events[-1]) in _TERMINALS:
+        if _terminal_of(events) is not None:
             return events
         return [*events, Failed(Fault("protocol_error", "The provider's answer has no end."))]
 
@@ -271,13 +274,15 @@ class _Flow:
     def _note(self, events: list[Event]) -> None:
         """Move the time-outs on, if the events say something."""
         for event in events:
-            if type(event) in _MOVES:
-                if self.first_event_at is None:
-                    if not _is_content(event):
-                        continue
-                    self.first_event_at = self._now()
-                self._exchange.progress()
-                return
+            if self.first_event_at is not None:
+                if type(event) not in _STEPS and not _is_content(event):
+                    continue
+            elif _is_content(event):
+                self.first_event_at = self._now()
+            else:
+                continue
+            self._exchange.progress()
+            return
 
     def _let_go(self, terminal: Terminal) -> None:
         if type(terminal) is Finished:
@@ -344,6 +349,16 @@ def _is_stream(content_type: str | None, asked: bool) -> bool:
 
 def _lower(headers: Mapping[str, str]) -> dict[str, str]:
     return {name.lower(): value for name, value in headers.items()}
+
+
+def _sendable(headers: dict[str, str]) -> dict[str, str]:
+    for name, value in headers.items():
+        if _UNSENDABLE.search(name) or _UNSENDABLE.search(value):
+            raise ValueError(
+                f"header {name!r} has a line break or another control character in its value; "
+                "check the key's or header's source for a stray newline"
+            )
+    return headers
 
 
 def _kept(headers: Mapping[str, str]) -> dict[str, str]:

@@ -51,8 +51,8 @@ class Endpoint:
 def build_adapter(endpoint: Endpoint, clock: Clock | None = None) -> Adapter:
     """The adapter for a provider. Opens no socket before the first call.
 
-    :raises ValueError: for an unknown dialect, a URL that is none, or an unreadable CA file;
-        the message names the provider and the setting.
+    :raises ValueError: for an unknown dialect, a URL that is none, an unreadable CA file, or
+        a header that can't be sent; the message names the provider and the setting.
     """
     dialect = DIALECTS.get(endpoint.dialect)
     if dialect is None:
@@ -68,8 +68,8 @@ def build_adapter(endpoint: Endpoint, clock: Clock | None = None) -> Adapter:
             ca_file=endpoint.ca_file,
             clock=clock,
         )
+        return Adapter(
+            dialect, transport, api_key=endpoint.api_key, headers=endpoint.headers, clock=clock
+        )
     except ValueError as error:
         raise ValueError(f"provider {endpoint.name!r}: {error}") from error
-    return Adapter(
-        dialect, transport, api_key=endpoint.api_key, headers=endpoint.headers, clock=clock
-    )

@@ -68,7 +68,7 @@ class HttpTransport:
         """Those that hold a connection, or are making one."""
         root, mark, query = http_url("base_url", base_url).partition("?")
         self._root, self._query = root.rstrip("/"), mark + query
-        self._proxy = None if proxy is None else http_url("proxy", proxy)
+        self._proxy = None if proxy is None else http_url("proxy", proxy, credentials=True)
         self._trust = True if ca_file is None else trust_in(ca_file)
         self._session: aiohttp.ClientSession | None = None
         self._closing: asyncio.Task[None] | None = None

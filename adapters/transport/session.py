@@ -75,13 +75,17 @@ def trust_in(ca_file: str) -> ssl.SSLContext:
         raise ValueError(f"ca_file {ca_file!r} can't be read as PEM: {error}") from error
 
 
-def http_url(name: str, url: str) -> str:
+def http_url(name: str, url: str, *, credentials: bool = False) -> str:
     """``url`` itself.
 
     :param name: the setting, for the message; the URL is not repeated, it may hold a password.
+    :param credentials: whether a user and password may stand before the host.
     :raises ValueError: for anything that is no http(s) URL with a host.
     """
     scheme, mark, rest = url.partition("://")
-    if scheme not in ("http", "https") or not mark or not rest.strip("/"):
+    authority = rest.partition("/")[0]
+    if scheme not in ("http", "https") or not mark or not authority:
         raise ValueError(f"{name} must be an http:// or https:// URL with a host")
+    if "@" in authority and not credentials:
+        raise ValueError(f"{name} must hold no user or password; use `api_key` or `headers`")
     return url
