@@ -92,6 +92,14 @@ def test_the_end_mark_is_not_waited_for_at_the_end_of_file(golden: Path, decode:
     assert isinstance(decode([data])[-1], Finished)
 
 
+def test_whole_calls_without_ids_or_indices_stay_apart() -> None:
+    calls = [{"function": {"name": name, "arguments": {"a": 1}}} for name in "fgf"]
+    body = {"choices": [{"message": {"tool_calls": calls}, "finish_reason": "tool_calls"}]}
+    parts = fold(DIALECT.decoder().body(json.dumps(body).encode())).parts
+    assert [(part.name, part.arguments) for part in parts] == [(n, '{"a":1}') for n in "fgf"]
+    assert len({part.call_id for part in parts}) == 3
+
+
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[1]", b"null", b'{"choices": 3}', b"\xff"])
 def test_a_body_that_is_no_answer_is_a_protocol_error(body: bytes) -> None:
     (failed,) = DIALECT.decoder().body(body)
