@@ -6,8 +6,12 @@ when told to, and looks at images. Knows no protocol.
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
 from dataclasses import replace
+from itertools import islice
+from typing import Any
 
 import orjson
 
@@ -23,6 +27,11 @@ _VERBS = frozenset(
 """What says nothing about which tool is meant."""
 
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_KEYS = re.compile(r"[\"'`](\w{1,40})[\"'`]")
+_SPEAKS_OF_KEYS = re.compile(r"\b(?:keys?|fields?|propert(?:y|ies))\b", re.IGNORECASE)
+_DECODER = json.JSONDecoder()
+_MOST_BRACES = 16
+"""Places in one text at which a schema is looked for."""
 
 
 def reply(ask: Ask) -> Answer:
@@ -34,10 +43,14 @@ def reply(ask: Ask) -> Answer:
 
 def content(ask: Ask) -> str:
     """The text of the answer: JSON if JSON was asked, else results, media, or the prompt."""
-    if ask.schema is not None:
-        return orjson.dumps(instance(ask.schema, ask.prompt)).decode()
+    schema, prompt = ask.schema, ask.prompt
+    if schema is None:
+        schema, prompt = _schema_in_words(ask)
+    if schema is not None:
+        return orjson.dumps(instance(schema, prompt)).decode()
     if ask.json_object:
-        return orjson.dumps({"echo": ask.prompt}).decode()
+        keys = _KEYS.findall(ask.prompt) if _SPEAKS_OF_KEYS.search(ask.prompt) else ["echo"]
+        return orjson.dumps(dict.fromkeys(keys or ["echo"], ask.prompt)).decode()
     lines = [
         f"The tool {one.name} {'failed' if one.is_error else 'says'}: {one.text}"
         for one in ask.results
@@ -46,6 +59,21 @@ def content(ask: Ask) -> str:
     if not ask.results:
         lines.append(ask.prompt)
     return "\n".join(line for line in lines if line)
+
+
+def _schema_in_words(ask: Ask) -> tuple[Mapping[str, Any] | None, str]:
+    """A JSON schema that stands in the instructions or in the prompt, as it does for models
+    without a native output format; and the prompt without it."""
+    spoken = [turn.text for turn in ask.turns if turn.role in ("system", "developer")]
+    for text in (ask.prompt, *spoken):
+        for start in islice((found.start() for found in re.finditer(r"\{", text)), _MOST_BRACES):
+            try:
+                value, end = _DECODER.raw_decode(text, start)
+            except ValueError:
+                continue
+            if isinstance(value, dict) and ("properties" in value or "$defs" in value):
+                return value, ask.prompt.replace(text[start:end], " ")
+    return None, ask.prompt
 
 
 def _medium(kind: str, mime: str, size: int | None) -> str:

@@ -9,7 +9,7 @@ from adapters.simulator import CATALOGUE, mind, names, seal
 from adapters.simulator.answers import DIRT
 from adapters.simulator.arguments import instance
 from adapters.simulator.meter import PromptCache, tokens
-from adapters.simulator.words import Answer, Ask, Call, Refused, Result, Say, Think, ToolSpec
+from adapters.simulator.words import Answer, Ask, Call, Refused, Result, Say, Think, ToolSpec, Turn
 
 
 def tool(name: str, **properties: object) -> ToolSpec:
@@ -120,6 +120,19 @@ def test_json_is_answered_where_json_is_asked():
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     assert json.loads(mind.reply(ask("take 7", schema=schema)).text) == {"n": 7}
     assert json.loads(mind.reply(ask("hi", json_object=True)).text) == {"echo": "hi"}
+    keys = "JSON with 'setup' and 'punchline' keys"
+    assert set(json.loads(mind.reply(ask(keys, json_object=True)).text)) == {"setup", "punchline"}
+
+
+@pytest.mark.parametrize("json_object", [True, False])
+def test_a_schema_in_the_instructions_is_followed(json_object):
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    words = (
+        f"Answer in JSON {{like this}} that fits this schema:\n{json.dumps(schema, indent=1)}\n!"
+    )
+    told = ask("take 7", turns=(Turn("system", words),), json_object=json_object)
+    assert json.loads(mind.reply(told).text) == {"n": 7}
+    assert json.loads(mind.reply(ask(f"take 7. {words}", json_object=json_object)).text) == {"n": 7}
 
 
 def test_limits_and_stops():
