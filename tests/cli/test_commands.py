@@ -64,6 +64,11 @@ class TestHelp:
 class TestExitCodes:
     """Scripts branch on them."""
 
+    def test_their_numbers_never_change(self) -> None:
+        assert {code.name: code.value for code in Exit} == {
+            "OK": 0, "FAILED": 1, "USAGE": 2, "CONFIG": 3, "UNAVAILABLE": 4, "INTERRUPTED": 130,
+        }  # fmt: skip
+
     @pytest.mark.parametrize(
         "arguments",
         [

@@ -32,7 +32,7 @@ case "$*" in
 "-m venv .venv")
     mkdir -p .venv/bin && cp "$0" .venv/bin/python && echo "$version" >.venv/bin/version ;;
 *"--editable"*) touch .venv/bin/gateway && chmod +x .venv/bin/gateway ;;
-*"pip"*install*) [ ! -e {state}/offline ] ;;
+*"pip"*install*) [ ! -e {state}/killed ] || kill -9 $PPID; [ ! -e {state}/offline ] ;;
 esac
 """
 
@@ -170,6 +170,18 @@ def test_an_install_that_fails_is_not_taken_for_done(machine: Machine) -> None:
     (machine.state / "offline").unlink()
     machine.make()
     assert (machine.venv / "bin" / "gateway").exists()
+
+
+def test_an_update_that_was_killed_is_not_taken_for_done(machine: Machine) -> None:
+    """Not even where the requirements are what they were before it."""
+    machine.make()
+    (machine.tree / "requirements.txt").write_text("changed")
+    (machine.state / "killed").touch()
+    machine.make(fails=True)
+    (machine.state / "killed").unlink()
+    (machine.tree / "requirements.txt").write_text("requirements.txt")
+    machine.make()
+    assert machine.installs == ["requirements.txt"]
 
 
 def test_without_venv_it_names_the_package(machine: Machine) -> None:
