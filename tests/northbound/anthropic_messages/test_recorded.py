@@ -32,9 +32,26 @@ def recorded() -> list:
     return cases
 
 
+def golden() -> list:
+    paths = sorted((Path(__file__).parents[2] / "golden" / "anthropic_messages").iterdir())
+    return [
+        pytest.param(json.loads((path / "request.json").read_text()), {}, id=path.name)
+        for path in paths
+    ]
+
+
+@pytest.mark.parametrize(("body", "headers"), golden())
+def test_every_golden_request_goes_through_unchanged(body, headers):
+    goes_through_unchanged(body, headers)
+
+
 @pytest.mark.skipif(not WIRE.exists(), reason="the shared recordings are not here")
 @pytest.mark.parametrize(("body", "headers"), recorded())
 def test_every_recorded_request_goes_through_unchanged(body, headers):
+    goes_through_unchanged(body, headers)
+
+
+def goes_through_unchanged(body, headers):
     counting = "max_tokens" not in body
     parse = parse_count if counting else MESSAGES.parse
     asked = parse(json.dumps(body).encode(), headers)

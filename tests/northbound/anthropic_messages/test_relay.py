@@ -1,0 +1,106 @@
+"""Same dialect in and out: byte-equal but for what the gateway owns."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from adapters.canonical.completion import fold
+from adapters.canonical.events import Failed, Finished
+from adapters.dialects.anthropic_messages import DIALECT
+from adapters.wire.sse import SseParser
+from gateway.northbound.anthropic_messages import MESSAGES
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "anthropic_messages"
+STREAMS = sorted(path.parent.name for path in GOLDEN.glob("*/wire.sse"))
+BODIES = sorted(path.parent.name for path in GOLDEN.glob("*/wire.json"))
+
+
+def relayed(data: bytes, envelope):
+    """What a caller gets, the terminal apart as the pump has it, and the terminal."""
+    decoder, encoder = DIALECT.decoder(verbatim=True), MESSAGES.encoder(envelope)
+    out, terminal = b"", None
+    for frame in SseParser().feed(data):
+        events = decoder.feed(frame)
+        if events and isinstance(events[-1], Finished | Failed):
+            terminal = events.pop()
+        out += encoder.feed(events)
+    if terminal is None:
+        terminal = decoder.close()[-1]
+    return out, out + encoder.finish(terminal), terminal
+
+
+def frames(data: bytes):
+    return [(f.name, f.data) for f in SseParser().feed(data) if f.name != "ping"]
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_a_stream_is_relayed_byte_for_byte(name, envelope):
+    data = (GOLDEN / name / "wire.sse").read_bytes()
+    before, whole, terminal = relayed(data, envelope())
+    if isinstance(terminal, Finished):
+        assert frames(whole) == frames(data)
+        # The reason waits until the answer is settled.
+        assert b'stop_reason":"' not in before
+        assert b"message_stop" not in before
+    else:
+        assert frames(whole)[-1][0] == "error"
+        assert "message_stop" not in [name for name, _ in frames(whole)]
+        assert not any(b'"stop_reason":"' in data for _, data in frames(whole))
+
+
+def test_the_alias_and_a_missing_id_are_put_right(envelope):
+    data = (GOLDEN / "text" / "wire.sse").read_bytes().replace(b'"msg_golden"', b'""')
+    _, whole, _ = relayed(data, envelope(report_model="alias"))
+    first, *rest = frames(whole)
+    message = json.loads(first[1])["message"]
+    assert (message["id"], message["model"]) == ("msg_ours", "alias")
+    assert rest == frames(data)[1:]
+
+
+def test_a_relayed_end_is_an_end_even_if_its_last_frame_is_missing(envelope):
+    data = (GOLDEN / "text" / "wire.sse").read_bytes()
+    decoder, encoder = DIALECT.decoder(verbatim=True), MESSAGES.encoder(envelope())
+    out = b""
+    for frame in SseParser().feed(data)[:-1]:
+        out += encoder.feed(decoder.feed(frame))
+    out += encoder.finish(Finished("stop", "end_turn"))
+    assert [name for name, _ in frames(out)][-2:] == ["message_delta", "message_stop"]
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_a_body_is_relayed_byte_for_byte(name, envelope):
+    data = (GOLDEN / name / "wire.json").read_bytes()
+    completion = fold(DIALECT.decoder(verbatim=True).body(data))
+    assert MESSAGES.whole(completion, envelope()) == data
+    renamed = json.loads(MESSAGES.whole(completion, envelope(report_model="alias")))
+    assert renamed == {**json.loads(data), "model": "alias"}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_a_body_without_its_bytes_says_the_same(name, envelope):
+    data = (GOLDEN / name / "wire.json").read_bytes()
+    completion = fold(DIALECT.decoder().body(data))
+    told = json.loads(MESSAGES.whole(completion, envelope()))
+    given = {k: v for k, v in json.loads(data).items() if v is not None or k == "stop_sequence"}
+    assert told == given
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_a_stream_without_its_frames_says_the_same(name, envelope):
+    data = (GOLDEN / name / "wire.sse").read_bytes()
+    events = decoded(data)
+    encoder = MESSAGES.encoder(envelope())
+    out = encoder.feed(events[:-1]) + encoder.finish(events[-1])
+    if isinstance(events[-1], Finished):
+        assert fold(decoded(out)) == fold(events)
+    else:
+        assert isinstance(decoded(out)[-1], Failed)
+
+
+def decoded(data: bytes):
+    decoder = DIALECT.decoder()
+    events = [event for frame in SseParser().feed(data) for event in decoder.feed(frame)]
+    return events + decoder.close()
