@@ -27,7 +27,9 @@ FIELDS: Mapping[str, Field] = {
     "model": _mapped("model", "The target's model name."),
     "messages": _mapped(
         "messages",
-        "Turns of one role are merged, tool results come first in their turn, audio is refused.",
+        "Turns of one role are merged, tool results come first in their turn, audio is refused. "
+        "A system message amid the turns keeps its role where the model has it, else it is a "
+        "marked text of the user's turn.",
     ),
     "instructions": _mapped("system", "System messages that open a chat join it."),
     "origin": Field("mapped", None, "Decides what is passed on untouched."),

@@ -3,8 +3,9 @@
 The rules, from the vendor's documentation and error texts: the first turn is the user's; turns
 of one role in a row are one turn; every ``tool_use`` is answered by exactly one ``tool_result``
 in the very next user turn, before anything else in it; no blank texts, no empty turns. A system
-message amid the turns keeps its role where the model has it and a user turn stands before it
-and none after it; elsewhere it becomes a marked text of the user's turn.
+message amid the turns keeps its role where the model has it and a user turn (or a paused one of
+the assistant) stands before it and no user turn after it; elsewhere it becomes a marked text of
+the user's turn.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ OPENING = "(The conversation begins with the assistant.)"
 """The user's turn before a conversation that an assistant opens."""
 
 THINKING = ("thinking", "redacted_thinking")
+SPOKEN = ("text", "tool_use", *THINKING)
+"""The blocks that a model's turn may end with on its own."""
 
 Json = dict[str, Any]
 
@@ -53,6 +56,12 @@ class Turn:
     def content(self) -> list[Block]:
         """All blocks, tool results first."""
         return self.results + self.blocks
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the assistant was interrupted in the middle of a server tool's work: such a
+        turn goes back as it is, to go on."""
+        return self.role == "assistant" and self.blocks[-1]["type"] not in SPOKEN
 
     def calls(self) -> list[str]:
         """The ids of the tool calls in this turn."""
@@ -214,7 +223,8 @@ class _Turns:
         turn, self._system = self._system, None
         if turn is None:
             return
-        if self._turns and self._turns[-1].role == "user":
+        last = self._turns[-1] if self._turns else None
+        if last is not None and (last.role == "user" or last.is_paused):
             self._turns.append(turn)
         else:
             self._fold(turn)
@@ -251,11 +261,9 @@ def _check_pairs(turns: list[Turn], notes: Notes) -> None:
 def _check_ends(turns: list[Turn], facts: Facts, notes: Notes) -> None:
     """A conversation ends with the user's turn; with the assistant's only to be continued."""
     last = turns[-1]
-    if last.role != "assistant":
+    if last.role != "assistant" or last.is_paused:
         return
     ending = last.blocks[-1]
-    if ending["type"] not in ("text", *THINKING):
-        return  # a server tool's turn that was paused: sent back as it is, to go on
     if not facts.can("prefill") and not notes.own:
         raise notes.refuse(
             f"{notes.messages}[{last.source}]",

@@ -173,7 +173,10 @@ def test_prefill_needs_a_model_that_can(ask, send, modern, older):
 def test_a_paused_turn_goes_back_as_it_is(ask, send, modern):
     search = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
     talk = (user("a"), assistant("Searching.", Opaque(OWN, "server_tool_use", search)))
-    assert send(ask(*talk), modern).messages[1]["content"] == [text("Searching."), search]
+    sent = send(ask(*talk), modern)
+    assert sent.messages[1]["content"] == [text("Searching."), search]
+    told = send(ask(*talk, system("be quick")), modern)
+    assert shape(told.messages)[2] == ("system", ["be quick"])
 
 
 def test_names_are_dropped_by_name(ask, send, modern):
