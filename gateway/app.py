@@ -133,6 +133,8 @@ class _Parts:
             random=random.Random(),  # noqa: S311 - spreads retries, guards nothing
             memory=Memory(clock.monotonic),
         )
+        metrics.watch_queue("log", logs.depth)
+        metrics.watch_breakers(lambda: runtime.breakers.states(clock.monotonic()))
         self.state = State(runtime, keyring, store, logs, self.reload, int(clock.wall()))
         self._use(snapshot)
 
@@ -179,6 +181,9 @@ class _Parts:
                 self._logs.register(provider.api_key.reveal())
         for key in snapshot.keys:
             self._logs.register(key.key.reveal())
+        for secret in (snapshot.server.pepper, snapshot.observe.metrics_token):
+            if secret is not None:
+                self._logs.register(secret.reveal())
 
     async def reload(self) -> Snapshot:
         """Read the configuration again and use it.

@@ -71,7 +71,9 @@ class _Attempting:
             return await self._skip(Fault("no_deployment", f"{candidate.name} is resting."))
         probe = admission == "probe"
         try:
-            prepared = prepare(call.request, self._counted, candidate.target, strict=call.strict)
+            prepared = prepare(
+                self._counted, candidate.target, call.alias.context, strict=call.strict
+            )
             number = tries.begin()
             one = await self._books.open(kind, number, prepared, self._stages())
         except Fault as refusal:
@@ -169,6 +171,7 @@ class _Attempting:
             attempts=notes,
             dropped=(*self._call.dropped, *one.prepared.dropped),
             adjusted=one.prepared.adjusted,
+            trimmed=one.prepared.trimmed,
             rates=one.rates,
         )
 

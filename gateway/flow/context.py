@@ -15,6 +15,7 @@ from adapters.adapter import Adapter
 from adapters.canonical.clock import Clock
 from adapters.canonical.events import Event, Failed, Terminal, Usage
 from adapters.canonical.facts import Facts
+from adapters.canonical.parts import NO_EXTRAS
 from adapters.canonical.request import Request
 from adapters.wire.call import Encoded
 from gateway.flow.memory import Memory
@@ -70,7 +71,8 @@ class Prepared:
     """A request made ready for one target, and what had to change on the way.
 
     ``tokens`` is the reservation: the input estimate with its error bound, plus the output's
-    ceiling; ``nano`` is its price in nano-dollars.
+    ceiling; ``nano`` is its price in nano-dollars. ``trimmed`` counts what was left out so that
+    it fits the window.
     """
 
     target: Target
@@ -80,6 +82,7 @@ class Prepared:
     estimated_input: int
     tokens: int
     nano: int
+    trimmed: Mapping[str, int]
 
     @property
     def facts(self) -> Facts:
@@ -106,6 +109,7 @@ class Head:
     attempts: tuple[AttemptNote, ...] = ()
     dropped: tuple[str, ...] = ()
     adjusted: tuple[str, ...] = ()
+    trimmed: Mapping[str, int] = NO_EXTRAS
     rates: Mapping[str, RateState] = field(default_factory=dict)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from adapters.canonical.facts import Facts
+from adapters.canonical.faults import Fault
 from adapters.canonical.request import Request
 from gateway.policy.tokens import Estimate, estimate
+from gateway.policy.window import Fit, Policy, fit
 from gateway.settings.snapshot import Target
 
 UNKNOWN_OUTPUT = 4096
@@ -39,19 +41,24 @@ class Counted:
             return asked
         return facts.max_output if facts.max_output is not None else UNKNOWN_OUTPUT
 
-    def misfit(self, target: Target) -> str | None:
-        """Why the request can't fit ``target``'s window, or ``None``.
+    def fit(self, target: Target, policy: Policy) -> Fit:
+        """The request as ``target``'s window takes it, trimmed where ``policy`` allows.
 
         Only the input and what the caller asked for count: a model's own maximum is cut by the
-        provider to what is left. The estimate's error bound is given to the request's favour:
-        what may fit is tried.
+        provider to what is left.
+
+        :raises Fault: ``context_overflow`` with the numbers, where it can't fit.
         """
         facts = target.deployment.facts
-        if facts.window is None:
-            return None
         asked = self._request.sampling.max_output_tokens or 0
-        if self._size + asked <= facts.window:
-            return None
-        counted = self.estimate(facts)
-        needed = counted.tokens - counted.bound + asked
-        return None if needed <= facts.window else f"window {facts.window} < {needed} needed"
+        if facts.window is None or self._size + asked <= facts.window:
+            return Fit(self._request, {})
+        return fit(self._request, facts, policy, asked)
+
+    def misfit(self, target: Target, policy: Policy) -> str | None:
+        """Why the request can't be made to fit ``target``'s window, or ``None``."""
+        try:
+            self.fit(target, policy)
+        except Fault as fault:
+            return fault.message
+        return None

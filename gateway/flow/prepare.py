@@ -9,24 +9,29 @@ from __future__ import annotations
 from adapters.canonical.facts import Price, constrain
 from adapters.canonical.faults import Fault
 from adapters.canonical.pairing import check_results
-from adapters.canonical.request import Request
 from adapters.registry import DIALECTS
 from gateway.flow.context import Prepared
 from gateway.flow.count import Counted
 from gateway.policy.tokens import Estimate
+from gateway.policy.tokens import estimate as measured
+from gateway.policy.window import Policy
 from gateway.settings.snapshot import Target
 
 MILLION = 1_000_000
 
 
-def prepare(request: Request, counted: Counted, target: Target, *, strict: bool) -> Prepared:
-    """Make ``request`` ready for ``target``.
+def prepare(counted: Counted, target: Target, policy: Policy, *, strict: bool) -> Prepared:
+    """Make the counted request ready for ``target``.
 
-    :raises Fault: ``bad_request`` or ``unsupported`` for what can't be sent there;
-        under ``strict`` also for what would have to be dropped.
+    :param policy: what may be trimmed where the window is too small.
+
+    :raises Fault: ``bad_request`` or ``unsupported`` for what can't be sent there,
+        ``context_overflow`` for what can't be made to fit; under ``strict`` also for
+        what would have to be dropped.
     """
     deployment = target.deployment
     facts = deployment.facts
+    request, trimmed = counted.fit(target, policy)
     check_results(request)
     fitted = constrain(request, facts)
     dialect = DIALECTS[deployment.provider.dialect]
@@ -39,7 +44,7 @@ def prepare(request: Request, counted: Counted, target: Target, *, strict: bool)
             "to leave anything out. Remove the fields, or send the request without that header.",
             param=dropped[0],
         )
-    estimate = counted.estimate(facts)
+    estimate = measured(request, facts) if trimmed else counted.estimate(facts)
     output = counted.output(facts)
     return Prepared(
         target=target,
@@ -48,6 +53,7 @@ def prepare(request: Request, counted: Counted, target: Target, *, strict: bool)
         adjusted=(*fitted.adjusted, *encoded.adjusted),
         estimated_input=estimate.tokens,
         tokens=estimate.tokens + estimate.bound + output,
+        trimmed=trimmed,
         nano=reservation(estimate, output, facts.price),
     )
 

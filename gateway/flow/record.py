@@ -192,6 +192,7 @@ def settlement(
         adjusted=prepared.adjusted,
         injected=prepared.encoded.injected,
         timings=_stages(ended.timings, ended.pumped),
+        counts={f"trimmed_{name}": number for name, number in prepared.trimmed.items()},
     )
 
 

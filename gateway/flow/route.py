@@ -20,7 +20,7 @@ async def route(call: Call, counted: Counted) -> Plan:
     facts = targets[0].deployment.facts
     ask = Ask(
         needs=needs(call.request),
-        fits=counted.misfit,
+        fits=lambda target: counted.misfit(target, call.alias.context),
         input_tokens=counted.estimate(facts).tokens if priced else 0,
         output_tokens=counted.output(facts) if priced else 0,
     )
