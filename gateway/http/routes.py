@@ -17,9 +17,20 @@ from adapters.canonical.faults import Fault
 from gateway.http import admin, health, models
 from gateway.http.conversation import Conversation
 from gateway.http.middleware import App, Front, dialect_of
+from gateway.northbound.anthropic_messages import MESSAGES
+from gateway.northbound.base import Northbound
 from gateway.northbound.errors import envelope
 from gateway.northbound.openai_chat import CHAT
+from gateway.northbound.openai_responses import RESPONSES
 from gateway.services.state import State
+
+CONVERSATIONS: tuple[tuple[Northbound, str, tuple[str, ...]], ...] = (
+    (CHAT, "chatcmpl-", ("/v1/chat/completions", "/chat/completions")),
+    (RESPONSES, "resp_", ("/v1/responses", "/responses")),
+    (MESSAGES, "msg_", ("/v1/messages", "/messages")),
+)
+"""Each dialect, the prefix of its answers' ids, and its paths: clients with and without
+``/v1`` in their base URL both find it."""
 
 STATUS_KINDS = {404: "not_found", 405: "method", 413: "too_large"}
 """The framework's own errors, in the house's words."""
@@ -36,9 +47,10 @@ def build(state: State) -> App:
         redirect_slashes=False,
     )
     app.state.gateway = state
-    chat = Conversation(state, CHAT, "chatcmpl-")
-    for path in ("/v1/chat/completions", "/chat/completions"):
-        app.router.routes.append(Route(path, chat, methods=["POST"]))
+    for northbound, prefix, paths in CONVERSATIONS:
+        endpoint = Conversation(state, northbound, prefix)
+        for path in paths:
+            app.router.routes.append(Route(path, endpoint, methods=["POST"]))
     for room in (health, models, admin):
         app.include_router(room.router)
     app.add_exception_handler(Fault, _on_fault)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 from adapters.canonical.completion import Completion
 from adapters.canonical.events import Event, Terminal
@@ -107,7 +107,7 @@ class StreamEncoder(Protocol):
     ``PING`` is what keeps an idle connection open in this dialect.
     """
 
-    PING: bytes
+    PING: ClassVar[bytes]
 
     def feed(self, events: list[Event]) -> bytes:
         """The SSE bytes for ``events``, the terminal never among them; may be empty."""
