@@ -96,6 +96,8 @@ def _parse(
 
 
 def _check(given: Json, limits: Limits) -> None:
+    if not given["messages"]:
+        raise Fault("bad_request", "messages: at least one message is needed.", param="messages")
     for name, limit in (("messages", limits.messages), ("tools", limits.tools)):
         if len(given.get(name) or ()) > limit:
             raise Fault("bad_request", f"{name}: at most {limit} are accepted.", param=name)

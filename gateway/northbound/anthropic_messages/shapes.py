@@ -243,7 +243,7 @@ class Counted(TypedDict, total=False):
     """What both endpoints take: a message to be made, or to be counted."""
 
     model: Required[NonEmpty]
-    messages: Required[Annotated[FastList[Message], Field(min_length=1)]]
+    messages: Required[FastList[Message]]
     system: _text_or(FastList[TextBlock]) | None  # type: ignore[valid-type]
     tools: FastList[Tool] | None
     tool_choice: ToolChoice | None
