@@ -459,6 +459,13 @@ def test_only_one_reason_a_choice_and_nothing_empty_after_it(envelope):
     ]
 
 
+def test_words_after_a_reason_are_shown_without_a_second_one(envelope):
+    said = [chunk({"content": "a"}, "tool_calls"), chunk({"content": "b"}, "stop")]
+    first, second = (json.loads(frame[6:]) for frame in relayed(envelope, said)[:-1])
+    assert first["choices"] == said[0].json["choices"]
+    assert second["choices"] == [{"index": 0, "delta": {"content": "b"}, "finish_reason": None}]
+
+
 def test_another_dialects_verbatim_is_not_relayed(chunks):
     written = chunks(
         [
