@@ -81,7 +81,8 @@ class _Attempting:
             if refusal.kind == "unsupported":
                 return await self._skip(refusal)
             return await self._refused(refusal), Decision("stop")
-        one.probe = probe
+        if probe:
+            self._books.probing(one)
         try:
             fault = await self._pump(one)
         except asyncio.CancelledError:

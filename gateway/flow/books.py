@@ -147,19 +147,33 @@ class Books:
     def _tell(self, one: Try, fault: Fault | None, settled: Settlement) -> None:
         runtime, name = self._call.runtime, one.deployment
         now = runtime.clock.monotonic()
-        policy = self._call.alias.breaker
-        runtime.breakers.record(name, policy, now, fault=fault, probe=one.probe)
+        self._record(name, fault, probe=one.probe)
         if fault is None or fault.row.trips == "yes":
             ttft = None if settled.ttft_ms is None else settled.ttft_ms / 1000
             runtime.stats.observe(name, now, ttft)
         runtime.metrics.attempt_ended(_attempt_end(self._call, one, settled))
 
+    def probing(self, one: Try) -> None:
+        """``one`` is a half-open breaker's probe. Its first content closes the breaker for
+        everybody: a long stream need not end first."""
+        one.probe = True
+
+        def answered() -> None:
+            one.probe = False
+            self._record(one.deployment, None, probe=True)
+
+        one.meter.on_first_content = answered
+
+    def _record(self, name: str, fault: Fault | None, *, probe: bool) -> None:
+        runtime = self._call.runtime
+        now = runtime.clock.monotonic()
+        policy = self._call.alias.breaker
+        runtime.breakers.record(name, policy, now, fault=fault, probe=probe)
+
     def unprobe(self, name: str, fault: Fault, *, probe: bool) -> None:
         """Give back a probe that was taken for a call which never left."""
         if probe:
-            runtime = self._call.runtime
-            now = runtime.clock.monotonic()
-            runtime.breakers.record(name, self._call.alias.breaker, now, fault=fault, probe=True)
+            self._record(name, fault, probe=True)
 
     async def refused(self, fault: Fault, attempts: int) -> None:
         """Write down a call that ends without a further attempt."""

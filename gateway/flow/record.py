@@ -59,7 +59,15 @@ def cost(usage: Usage, price: Price | None) -> int | None:
 class Meter:
     """A stage that changes nothing and remembers what the books need."""
 
-    __slots__ = ("_now", "first_content", "model", "output_bytes", "terminal", "usage")
+    __slots__ = (
+        "_now",
+        "first_content",
+        "model",
+        "on_first_content",
+        "output_bytes",
+        "terminal",
+        "usage",
+    )
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
@@ -68,6 +76,7 @@ class Meter:
         self.output_bytes = 0
         self.first_content: float | None = None
         self.terminal: Finished | Failed | None = None
+        self.on_first_content: Callable[[], None] | None = None
 
     def feed(self, events: list[Event]) -> list[Event]:
         """Look at ``events`` and pass them on."""
@@ -86,6 +95,8 @@ class Meter:
                 self.terminal = event
             if self.first_content is None and is_content(event):
                 self.first_content = self._now()
+                if self.on_first_content is not None:
+                    self.on_first_content()
         return events
 
 
