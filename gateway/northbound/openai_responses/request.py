@@ -8,6 +8,7 @@ that concern the gateway's own store, which become a :class:`~gateway.northbound
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from adapters.canonical.faults import Fault
@@ -83,6 +84,29 @@ def parse(
     )
     echo = {name: given[name] for name in ECHOED if given.get(name) is not None}
     return Asked(request, Style(echo=echo), tuple(dropped), memory)
+
+
+def forgetting(asked: Asked) -> Asked:
+    """``asked`` where no response is ever stored.
+
+    :raises Fault: ``unsupported`` for what would need one that was.
+    """
+    memory = asked.memory or Memory()
+    needs = (
+        ("previous_response_id", memory.previous is not None),
+        ("conversation", memory.conversation is not None),
+        ("background", memory.background),
+    )
+    for name, needed in needs:
+        if needed:
+            raise Fault(
+                "unsupported",
+                f"{name}: this gateway keeps no responses. Send the whole conversation in input.",
+                param=name,
+            )
+    echo = {name: value for name, value in asked.style.echo.items() if name != "store"}
+    dropped = (*asked.dropped, "store") if memory.store else asked.dropped
+    return replace(asked, style=replace(asked.style, echo=echo), dropped=dropped)
 
 
 def _check(given: Json, limits: Limits) -> None:

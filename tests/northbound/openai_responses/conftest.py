@@ -12,7 +12,7 @@ import pytest
 from adapters.canonical.events import Event, Finished, Started, Terminal
 from adapters.wire.sse import SseParser
 from gateway.northbound.base import Asked, Envelope, Style
-from gateway.northbound.openai_responses import RESPONSES
+from gateway.northbound.openai_responses import RESPONSES, OpenAIResponses
 
 STOP = Finished("stop")
 ENVELOPE = Envelope("resp_0123456789abcdef01234567", 1_800_000_000, "smart")
@@ -21,7 +21,7 @@ ENVELOPE = Envelope("resp_0123456789abcdef01234567", 1_800_000_000, "smart")
 def _parse(**body: Any) -> Asked:
     body.setdefault("model", "smart")
     body.setdefault("input", "hi")
-    return RESPONSES.parse(json.dumps(body).encode(), {})
+    return OpenAIResponses(remembers=True).parse(json.dumps(body).encode(), {})
 
 
 @pytest.fixture(scope="session")
