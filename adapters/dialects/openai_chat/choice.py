@@ -105,12 +105,11 @@ class ChoiceReader:
 
     def read(self, choice: Mapping[str, Any], delta: Mapping[str, Any], out: list[Event]) -> None:
         """Add to ``out`` what ``delta`` and the fields around it tell."""
-        for name, reader in _READERS:
-            value = delta.get(name)
-            if value:
-                reader(self, value, out)
-        if not delta.keys() <= _KNOWN:
-            self._unknown(delta, out)
+        content = delta.get("content")
+        if content and len(delta) == 1:
+            self._content(content, out)  # Most deltas are this.
+        elif delta:
+            self._say(delta, out)
         logprobs = choice.get("logprobs")
         if logprobs:
             self._logprobs(logprobs, out)
@@ -120,6 +119,14 @@ class ChoiceReader:
         if isinstance(reason, str) and self.raw_reason is None:
             self.raw_reason = reason
             self.close(out)
+
+    def _say(self, delta: Mapping[str, Any], out: list[Event]) -> None:
+        for name, reader in _READERS:
+            value = delta.get(name)
+            if value:
+                reader(self, value, out)
+        if not delta.keys() <= _KNOWN:
+            self._unknown(delta, out)
 
     def close(self, out: list[Event]) -> None:
         """End every part that is open. What still comes after the reason opens new ones."""

@@ -35,7 +35,16 @@ _DONE = b"[DONE]"
 class ChatDecoder:
     """One answer; see :class:`adapters.dialects.base.Decoder`."""
 
-    __slots__ = ("_choices", "_ended", "_extras", "_indices", "_started", "_told", "_verbatim")
+    __slots__ = (
+        "_choices",
+        "_ended",
+        "_extras",
+        "_indices",
+        "_latest",
+        "_started",
+        "_told",
+        "_verbatim",
+    )
 
     def __init__(self, *, verbatim: bool = False) -> None:
         self._verbatim = verbatim
@@ -45,6 +54,7 @@ class ChatDecoder:
         self._ended = False
         self._extras: dict[str, Any] = {}
         self._told: dict[str, Any] = {}
+        self._latest: Mapping[str, Any] = {}
 
     # ----------------------------------------------------------------- the interface
 
@@ -58,7 +68,10 @@ class ChatDecoder:
             chunk = loads(frame.data)
         except ValueError:
             return self._fail(errors.malformed("a frame is no JSON"))
-        out: list[Event] = self._as_it_came(frame, chunk)
+        out: list[Event] = []
+        if self._verbatim:
+            # "message" is the default name of an SSE event; an empty one means a whole body.
+            out.append(Verbatim(DIALECT, frame.name or "message", frame.data, chunk))
         fault = self._read(chunk, frame.name, "delta", out)
         return out if fault is None else self._fail(fault, chunk)
 
@@ -82,14 +95,6 @@ class ChatDecoder:
 
     # ----------------------------------------------------------------- reading
 
-    def _as_it_came(self, frame: Frame, value: Any) -> list[Event]:
-        # "message" is the default name of an SSE event; an empty one would mean a whole body.
-        return (
-            [Verbatim(DIALECT, frame.name or "message", frame.data, value)]
-            if self._verbatim
-            else []
-        )
-
     def _read(self, value: Any, event: str, field: str, out: list[Event]) -> Fault | None:
         """Add the events of a chunk or body to ``out``; gives the fault that it tells of."""
         if not isinstance(value, dict):
@@ -100,8 +105,9 @@ class ChatDecoder:
         choices = value.get("choices")
         if not _is_well_formed(choices, field):
             return errors.malformed("choices are no list of choices")
-        if not value.keys() <= _OUTER:
-            self._told.update({n: v for n, v in value.items() if n not in _OUTER})
+        if value.keys() != self._latest.keys():
+            self._note(value)
+        self._latest = value
         if self._started is None and (choices or value.get("id")):
             self._start(value, out)
         for choice in choices or ():
@@ -112,6 +118,11 @@ class ChatDecoder:
     def _usage(self, value: Mapping[str, Any]) -> list[Event]:
         usage = openai_chat.read_usage(value.get("usage"))
         return [] if usage is None or self._started is None else [UsageReported(usage)]
+
+    def _note(self, value: Mapping[str, Any]) -> None:
+        """Remember the fields that the canonical words do not know. Most chunks have those of the
+        one before, so only new sets of names are read; the last chunk is read at the end."""
+        self._told.update({n: v for n, v in value.items() if n not in _OUTER})
 
     def _start(self, value: Mapping[str, Any], out: list[Event]) -> None:
         """The first chunk that says whose answer this is; Azure's very first one does not."""
@@ -168,6 +179,7 @@ class ChatDecoder:
         others: dict[int, tuple[Reason, str | None]] = {
             reader.number: reader.reason() for reader in readers[1:]
         }
+        self._note(self._latest)
         late = {n: v for n, v in self._told.items() if self._extras.get(n) != v}
         return Finished(reason, raw, first.stop_sequence, {**late, **first.extras}, others)
 
@@ -181,12 +193,14 @@ def _is_well_formed(choices: Any, field: str) -> bool:
     for choice in choices:
         if not isinstance(choice, dict):
             return False
-        said = choice.get(field)
-        if said is not None and not isinstance(said, dict):
+        if not isinstance(choice.get(field), _SAID):
             return False
         if not isinstance(choice.get("index", 0), int):
             return False
     return True
+
+
+_SAID = (dict, type(None))
 
 
 def _text(value: Any) -> str | None:
