@@ -37,12 +37,12 @@ test-all: test-environment system-packages ## Run the tests that need Debian pac
 
 check: test-environment ## Lint, types and architecture
 	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+	$(BIN)/ruff format --check gateway adapters tests benchmarks
 	$(BIN)/mypy
 	$(PYTEST) -q tests/architecture
 
 format: test-environment ## Format the code
-	$(BIN)/ruff format .
+	$(BIN)/ruff format gateway adapters tests benchmarks
 	$(BIN)/ruff check --fix .
 
 bench: test-environment ## Measure the main scenarios against a bare relay (10 minutes at most)

@@ -35,7 +35,7 @@ def read_shape(raw: Mapping[str, Any], shape: type[T]) -> tuple[T | None, dict[P
         except ValidationError as error:
             details = error.errors(include_url=False)
             if attempt == 0:
-                problems = dict(_explain(detail, shape) for detail in details)
+                problems = dict(_explain(detail, shape, raw) for detail in details)
             for detail in details:
                 _cut(rest, detail)
     return None, problems
@@ -66,23 +66,27 @@ def _cut(raw: dict[str, Any], detail: ErrorDetails) -> None:
 
 
 def _existing(loc: Path, raw: Any) -> Path:
-    """The steps of ``loc`` that ``raw`` has, and one more; Pydantic's mark for a key that is
-    at fault (``[key]``) is none."""
+    """The steps of ``loc`` that ``raw`` has, and the key that is missing at their end.
+
+    Pydantic's own steps are none of the file's: its mark for a key that is at fault
+    (``[key]``), and what a plain number stands for (``usd``).
+    """
     path: list[str | int] = []
     node = raw
     for step in loc:
-        if step == "[key]":
+        container: type[Any] = dict if isinstance(step, str) else list
+        if step == "[key]" or not isinstance(node, container):
             break
         path.append(step)
         try:
             node = node[step]
-        except (KeyError, IndexError, TypeError):
+        except (KeyError, IndexError):
             break
     return tuple(path)
 
 
-def _explain(detail: ErrorDetails, shape: type[BaseModel]) -> tuple[Path, str]:
-    loc = tuple(step for step in detail["loc"] if step != "[key]")
+def _explain(detail: ErrorDetails, shape: type[BaseModel], raw: Any) -> tuple[Path, str]:
+    loc = _existing(detail["loc"], raw)
     context = detail.get("ctx", {})
     match detail["type"]:
         case "extra_forbidden":
