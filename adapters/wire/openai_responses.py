@@ -20,12 +20,12 @@ from adapters.canonical.parts import (
     Media,
     Opaque,
     Refusal,
-    Source,
     Text,
     Thinking,
     ToolCall,
     Url,
 )
+from adapters.wire import data_url
 from adapters.wire.usage import Counts
 
 DIALECT: Dialect = "openai-responses"
@@ -212,28 +212,13 @@ def output_content(part: Text | Refusal, *, citations: bool = True) -> dict[str,
 # ------------------------------------------------------------------------------- media
 
 
-def source_of(url: str) -> Source:
-    """Where media stands: a data URL of base64 is ``Inline``, anything else a ``Url``."""
-    head, comma, data = url.partition(",")
-    if comma and head.startswith("data:") and head.endswith(";base64"):
-        return Inline(head[5:-7], data)
-    return Url(url)
-
-
-def data_url(source: Url | Inline) -> str:
-    """``source_of`` the other way round."""
-    if isinstance(source, Url):
-        return source.url
-    return f"data:{source.media_type};base64,{source.data}"
-
-
 def image_content(part: Media) -> dict[str, Any]:
     """``input_image``, without the part's extras."""
     content: dict[str, Any] = {"type": "input_image"}
     if isinstance(part.source, FileRef):
         content["file_id"] = part.source.file_id
     else:
-        content["image_url"] = data_url(part.source)
+        content["image_url"] = data_url.write(part.source)
     if part.detail is not None:
         content["detail"] = part.detail
     return content
@@ -248,7 +233,7 @@ def file_content(part: Media) -> dict[str, Any]:
         case Url(url):
             content["file_url"] = url
         case Inline():
-            content["file_data"] = data_url(part.source)
+            content["file_data"] = data_url.write(part.source)
     if part.filename is not None:
         content["filename"] = part.filename
     if part.detail is not None:
@@ -300,4 +285,3 @@ def usage_object(usage: Usage) -> dict[str, Any]:
         "output_tokens_details": {"reasoning_tokens": usage.reasoning or 0},
         "total_tokens": prompt + output,
     }
-

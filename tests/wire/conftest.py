@@ -6,6 +6,7 @@ The recordings belong to others and are not part of this project: they are read 
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -266,6 +267,12 @@ def _judge(recording: Recording) -> Told:
 @pytest.fixture(scope="session")
 def judge() -> Callable[[Recording], Told]:
     return _judge
+
+
+@pytest.fixture(scope="session")
+def dialect_of() -> Callable[[Recording], Any]:
+    """The dialect that decodes a recording."""
+    return lambda recording: importlib.import_module(DIALECTS[recording.api]).DIALECT
 
 
 @pytest.fixture(scope="session")

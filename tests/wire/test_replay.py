@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import random
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from adapters.canonical.completion import Completion, fold
 from adapters.canonical.events import Event, Failed, Finished, OpaqueEvent, Verbatim
 from adapters.canonical.grammar import check
 from adapters.canonical.parts import Refusal, Text, Thinking, ToolCall
-from adapters.dialects.base import Dialect
+from adapters.dialects.base import Decoder
 from adapters.wire.sse import SseParser
 
-MODULES = {
-    "responses": "adapters.dialects.openai_responses",
-    "messages": "adapters.dialects.anthropic_messages",
-    "chat": "adapters.dialects.openai_chat",
-}
+
+@pytest.fixture
+def replay(recording: Any, dialect_of: Any) -> Any:
+    """Decode the recording, arriving in the given chunks."""
+
+    def run(chunks: list[bytes], *, verbatim: bool = False) -> list[Event]:
+        return decode(recording, dialect_of(recording).decoder(verbatim=verbatim), chunks)
+
+    return run
 
 
-def dialect_of(recording: Any) -> Dialect:
-    dialect: Dialect = importlib.import_module(MODULES[recording.api]).DIALECT
-    return dialect
-
-
-def replay(recording: Any, chunks: list[bytes], *, verbatim: bool = False) -> list[Event]:
-    decoder = dialect_of(recording).decoder(verbatim=verbatim)
+def decode(recording: Any, decoder: Decoder, chunks: list[bytes]) -> list[Event]:
     if not recording.stream:
         return decoder.body(b"".join(chunks))
     parser, events = SseParser(), []
@@ -77,13 +76,15 @@ def plain(events: list[Event]) -> list[Any]:
     return [repr(event) if isinstance(event, Failed) else event for event in events]
 
 
-def test_the_sdk_reads_the_same(recording: Any, judge: Any, told: Any) -> None:
+def test_the_sdk_reads_the_same(
+    recording: Any, replay: Any, dialect_of: Any, judge: Any, told: Any
+) -> None:
     if recording.status >= 400:
         fault = dialect_of(recording).error(recording.status, recording.headers, recording.data)
         assert fault.upstream_status == recording.status
         assert judge(recording) == told()
         return
-    events = replay(recording, [recording.data])
+    events = replay([recording.data])
     check(events)
     ours, theirs = what(fold(events), told), judge(recording)
     if "legacy_functions" in recording.features:  # calls of that form have no id
@@ -91,30 +92,30 @@ def test_the_sdk_reads_the_same(recording: Any, judge: Any, told: Any) -> None:
     assert ours == theirs
 
 
-def test_any_cut_gives_the_same_events(recording: Any) -> None:
+def test_any_cut_gives_the_same_events(recording: Any, replay: Any) -> None:
     if not recording.stream:
         return
-    whole = plain(replay(recording, [recording.data]))
+    whole = plain(replay([recording.data]))
     for seed in range(3):
-        assert plain(replay(recording, cuts(recording.data, seed))) == whole
+        assert plain(replay(cuts(recording.data, seed))) == whole
 
 
-def test_a_cut_stream_is_never_a_success(recording: Any) -> None:
+def test_a_cut_stream_is_never_a_success(recording: Any, replay: Any) -> None:
     if not recording.stream:
         return
     dice = random.Random(7)
     for _ in range(5):
         end = dice.randrange(len(recording.data) // 2)
-        events = replay(recording, [recording.data[:end]])
+        events = replay([recording.data[:end]])
         check(events)
         assert isinstance(events[-1], Failed)
 
 
-def test_verbatim_frames_are_the_bytes(recording: Any) -> None:
+def test_verbatim_frames_are_the_bytes(recording: Any, replay: Any, dialect_of: Any) -> None:
     if recording.status >= 400:
         return
-    events = replay(recording, [recording.data], verbatim=True)
-    bare = replay(recording, [recording.data])
+    events = replay([recording.data], verbatim=True)
+    bare = replay([recording.data])
     assert plain([e for e in events if not isinstance(e, Verbatim)]) == plain(bare)
     for event in events:
         if isinstance(event, Verbatim):

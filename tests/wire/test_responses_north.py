@@ -3,8 +3,8 @@ must read out of it what the decoder read in."""
 
 from __future__ import annotations
 
-import importlib
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -17,22 +17,23 @@ from adapters.wire.sse import SseParser
 from gateway.northbound.base import Envelope
 from gateway.northbound.openai_responses import RESPONSES
 
-MODULES = {
-    "responses": "adapters.dialects.openai_responses",
-    "messages": "adapters.dialects.anthropic_messages",
-    "chat": "adapters.dialects.openai_chat",
-}
 ENVELOPE = Envelope("resp_0123456789abcdef01234567", 1_800_000_000, "smart")
 
 
-def decoded(recording: Any, *, verbatim: bool = False) -> list[Event]:
-    decoder = importlib.import_module(MODULES[recording.api]).DIALECT.decoder(verbatim=verbatim)
-    if not recording.stream:
-        return decoder.body(recording.data)
-    events: list[Event] = []
-    for frame in SseParser().feed(recording.data):
-        events += decoder.feed(frame)
-    return events + decoder.close()
+@pytest.fixture
+def decoded(recording: Any, dialect_of: Any) -> Callable[..., list[Event]]:
+    """The events of the recording."""
+
+    def run(*, verbatim: bool = False) -> list[Event]:
+        decoder = dialect_of(recording).decoder(verbatim=verbatim)
+        if not recording.stream:
+            return decoder.body(recording.data)
+        events: list[Event] = []
+        for frame in SseParser().feed(recording.data):
+            events += decoder.feed(frame)
+        return events + decoder.close()
+
+    return run
 
 
 def told_again(events: list[Event]) -> bytes:
@@ -74,11 +75,11 @@ def expected(events: list[Event], told: Any) -> Any:
 
 @pytest.mark.parametrize("relayed", [False, True])
 def test_the_sdk_reads_what_the_decoder_read(
-    relayed: bool, recording: Any, judge: Any, told: Any
+    relayed: bool, recording: Any, decoded: Any, judge: Any, told: Any
 ) -> None:
     if recording.status >= 400:
         return
-    events = decoded(recording, verbatim=relayed)
+    events = decoded(verbatim=relayed)
     again = told_again(events)
     seen = judge(replace(recording, api="responses", stream=True, data=again))
     wanted = expected(events, told)
@@ -90,14 +91,14 @@ def test_the_sdk_reads_what_the_decoder_read(
         assert seen == told()
 
 
-def test_the_grammar_of_the_stream(recording: Any) -> None:
+def test_the_grammar_of_the_stream(recording: Any, decoded: Any) -> None:
     """Dense sequence numbers, steady ids, items that open before they grow and end once."""
     if recording.status >= 400:
         return
     for verbatim in (False, True):
         if verbatim and "starting-after" in recording.name:
             continue  # a resumed stream has no beginning
-        events = frames(told_again(decoded(recording, verbatim=verbatim and recording.stream)))
+        events = frames(told_again(decoded(verbatim=verbatim and recording.stream)))
         assert [event["sequence_number"] for event in events] == list(range(len(events)))
         ids: dict[int, str] = {}
         for event in events:
@@ -113,10 +114,10 @@ def test_the_grammar_of_the_stream(recording: Any) -> None:
                 assert item.get("id") == ids[number]
 
 
-def test_the_whole_body_is_the_streams_last_word(recording: Any) -> None:
+def test_the_whole_body_is_the_streams_last_word(recording: Any, decoded: Any) -> None:
     if recording.status >= 400:
         return
-    events = decoded(recording)
+    events = decoded()
     if not isinstance(events[-1], Finished):
         return
     last = frames(told_again(events))[-1]["response"]
@@ -127,11 +128,11 @@ def test_the_whole_body_is_the_streams_last_word(recording: Any) -> None:
     assert whole == last
 
 
-def test_the_same_dialect_is_relayed_untouched(recording: Any) -> None:
+def test_the_same_dialect_is_relayed_untouched(recording: Any, decoded: Any) -> None:
     """Byte-equal but for what the gateway owns."""
     if recording.api != "responses" or recording.status >= 400 or not recording.stream:
         return
-    events = decoded(recording, verbatim=True)
+    events = decoded(verbatim=True)
     if not isinstance(events[-1], Finished):
         return
     sent = [event.json for event in events if isinstance(event, Verbatim)]

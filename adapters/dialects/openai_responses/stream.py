@@ -319,5 +319,7 @@ HANDLERS: Mapping[str, Handler] = {
     "response.reasoning_summary_part.done": ResponsesDecoder.on_nothing,
     "response.reasoning_text.delta": ResponsesDecoder.on_reasoning,
     "response.reasoning_text.done": ResponsesDecoder.on_nothing,
+    "response.reasoning.delta": ResponsesDecoder.on_reasoning,  # as OpenResponses names them
+    "response.reasoning.done": ResponsesDecoder.on_nothing,
 }
 """What each event means. Other names pass as ``OpaqueEvent``."""
