@@ -6,23 +6,32 @@ settings file: whoever does passes plain values.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from adapters.adapter import Adapter
 from adapters.canonical.clock import Clock
+from adapters.canonical.facts import Facts
 from adapters.canonical.parts import NO_EXTRAS
+from adapters.canonical.request import Request
 from adapters.dialects.anthropic_messages import DIALECT as ANTHROPIC_MESSAGES
+from adapters.dialects.anthropic_messages.encode import encode_count
 from adapters.dialects.base import Dialect
 from adapters.dialects.openai_chat import DIALECT as OPENAI_CHAT
 from adapters.dialects.openai_responses import DIALECT as OPENAI_RESPONSES
 from adapters.transport.http import POOL_SIZE, HttpTransport
+from adapters.wire.call import Encoded
 
 DIALECTS: Mapping[str, Dialect] = MappingProxyType(
     {dialect.name: dialect for dialect in (OPENAI_RESPONSES, ANTHROPIC_MESSAGES, OPENAI_CHAT)}
 )
 """Every southbound dialect, by the name that the settings use."""
+
+COUNTS: Mapping[str, Callable[[Request, str, Facts], Encoded]] = MappingProxyType(
+    {ANTHROPIC_MESSAGES.name: encode_count}
+)
+"""The dialects whose providers count a request's tokens when asked, and how they are asked."""
 
 
 @dataclass(frozen=True, slots=True)

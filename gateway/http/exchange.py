@@ -108,14 +108,14 @@ class Exchange:
     # the answer
 
     async def start(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
-        """Send status and headers; ``x-request-id`` is always among them."""
+        """Send status and headers."""
         self.started = True
         self.status = status
         await self._send(
             {
                 "type": "http.response.start",
                 "status": status,
-                "headers": [(b"x-request-id", self.id.encode()), *headers],
+                "headers": list(headers),
             }
         )
 

@@ -41,26 +41,29 @@ class Front:
         scope.setdefault("state", {})["request_id"] = request_id
         if self._root and scope["path"].startswith(self._root + "/"):
             scope["path"] = scope["path"].removeprefix(self._root)
-        watched = _Started(send)
+        watched = _Started(send, request_id)
         try:
             await self._app(scope, receive, watched)
         except Exception as error:
             log.exception("request %s failed", request_id, exc_info=error)
             if not watched.started:
-                await _apologise(scope, send, request_id)
+                await _apologise(scope, watched, request_id)
 
 
 class _Started:
-    """Remembers whether an answer has begun."""
+    """Remembers whether an answer has begun, and signs it with the request's id."""
 
-    __slots__ = ("_send", "started")
+    __slots__ = ("_id", "_send", "started")
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send, request_id: str) -> None:
         self._send = send
+        self._id = (b"x-request-id", request_id.encode())
         self.started = False
 
     async def __call__(self, message: MutableMapping[str, Any]) -> None:
-        self.started = True
+        if not self.started:
+            self.started = True
+            message["headers"] = [*message["headers"], self._id]
         await self._send(message)
 
 
@@ -72,6 +75,5 @@ def dialect_of(path: str) -> Dialect:
 async def _apologise(scope: Scope, send: Send, request_id: str) -> None:
     reply = envelope(Fault("internal", INTERNAL), dialect_of(scope["path"]), request_id)
     headers = [(name.encode(), value.encode()) for name, value in reply.headers.items()]
-    headers.append((b"x-request-id", request_id.encode()))
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     await send({"type": "http.response.body", "body": reply.body, "more_body": False})

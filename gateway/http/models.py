@@ -4,30 +4,37 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 
 from adapters.canonical.faults import Fault
 from gateway.http.deps import Caller, Gateway
-from gateway.northbound.openai_chat import model_object, models_list
+from gateway.northbound import anthropic_messages, openai_chat
 from gateway.services.aliases import visible
 
 router = APIRouter()
 
 
+def _shape(request: Request) -> Any:
+    """Whose objects the caller reads: Anthropic's clients send their API's version."""
+    return anthropic_messages if "anthropic-version" in request.headers else openai_chat
+
+
 @router.get("/v1/models")
 @router.get("/models", include_in_schema=False)
-async def models(state: Gateway, caller: Caller) -> dict[str, Any]:
+async def models(request: Request, state: Gateway, caller: Caller) -> dict[str, Any]:
     """All of them, in the configuration's order."""
     names = (alias.name for alias in visible(state.snapshot, caller))
-    return models_list(names, state.started_at)
+    found: dict[str, Any] = _shape(request).models_list(names, state.started_at)
+    return found
 
 
 @router.get("/v1/models/{model:path}")
 @router.get("/models/{model:path}", include_in_schema=False)
-async def model(model: str, state: Gateway, caller: Caller) -> dict[str, Any]:
+async def model(model: str, request: Request, state: Gateway, caller: Caller) -> dict[str, Any]:
     """One of them; names may hold slashes."""
     if model in {alias.name for alias in visible(state.snapshot, caller)}:
-        return model_object(model, state.started_at)
+        found: dict[str, Any] = _shape(request).model_object(model, state.started_at)
+        return found
     raise Fault(
         "unknown_model",
         "There is no model of this name here. GET /v1/models lists those that your key may use.",

@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from adapters.canonical.faults import Fault
-from gateway.http import admin, health, models
+from gateway.http import admin, health, messages, models
 from gateway.http.conversation import Conversation
 from gateway.http.middleware import App, Front, dialect_of
 from gateway.northbound.anthropic_messages import MESSAGES
@@ -51,7 +51,7 @@ def build(state: State) -> App:
         endpoint = Conversation(state, northbound, prefix)
         for path in paths:
             app.router.routes.append(Route(path, endpoint, methods=["POST"]))
-    for room in (health, models, admin):
+    for room in (health, models, messages, admin):
         app.include_router(room.router)
     app.add_exception_handler(Fault, _on_fault)
     app.add_exception_handler(HTTPException, _on_http)
@@ -61,8 +61,7 @@ def build(state: State) -> App:
 
 def _answer(request: Request, fault: Fault) -> Response:
     reply = envelope(fault, dialect_of(request.url.path), request.state.request_id)
-    headers = {**reply.headers, "x-request-id": request.state.request_id}
-    return Response(reply.body, reply.status, headers)
+    return Response(reply.body, reply.status, reply.headers)
 
 
 async def _on_fault(request: Request, error: Exception) -> Response:
