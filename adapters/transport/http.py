@@ -301,6 +301,8 @@ class Exchange:
     def sent(self) -> None:
         """The whole request was handed to the system."""
         self.sent_at = self._transport.clock.monotonic()
+        if self._response is not None:
+            return  # it answered before it had read all; the reply's limits hold already
         if self._call.stream:
             self._watch.expect("first_event", self._timeouts.first_event)
         else:

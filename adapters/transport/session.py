@@ -8,6 +8,7 @@ from __future__ import annotations
 import socket
 import ssl
 from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp
 
@@ -82,10 +83,13 @@ def http_url(name: str, url: str, *, credentials: bool = False) -> str:
     :param credentials: whether a user and password may stand before the host.
     :raises ValueError: for anything that is no http(s) URL with a host.
     """
-    scheme, mark, rest = url.partition("://")
-    authority = rest.partition("/")[0]
-    if scheme not in ("http", "https") or not mark or not authority:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # a port that is no number, brackets that do not close
+        usable = False
+    if not usable:
         raise ValueError(f"{name} must be an http:// or https:// URL with a host")
-    if "@" in authority and not credentials:
+    if parts.username is not None and not credentials:
         raise ValueError(f"{name} must hold no user or password; use `api_key` or `headers`")
     return url

@@ -134,11 +134,11 @@ class Watch:
         )
 
     def close(self) -> None:
-        """No limit any more."""
+        """No limit any more, whatever is expected after this."""
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
-        self._due = self._deadline = inf
+        self._armed = -inf  # no limit is earlier, so _arm() leaves it at that
 
     def _arm(self) -> None:
         due = self._due if self._due < self._deadline else self._deadline

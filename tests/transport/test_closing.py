@@ -373,6 +373,20 @@ async def test_closing_the_transport_ends_calls_and_may_be_repeated(
         await consume(exchange_of(transport))
 
 
+async def test_closing_the_transport_ends_a_call_that_waits_for_its_headers(
+    provider, connect, cert_file, exchange_of
+):
+    provider.script = silent
+    transport = connect(provider.url, ca_file=cert_file)
+    task = asyncio.ensure_future(consume(exchange_of(transport)))
+    await until(lambda: bool(provider.requests))
+    await transport.close()
+    with pytest.raises(Fault) as caught:
+        await asyncio.wait_for(task, CEILING)
+    assert caught.value.kind == "connect_failed"
+    await until(lambda: provider.open == 0)
+
+
 async def test_closing_survives_a_cancellation(raw_provider, connect, exchange_of):
     raw_provider.script = lambda connection: connection.send(OK)
     transport = connect(raw_provider.url)

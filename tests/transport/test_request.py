@@ -173,6 +173,8 @@ async def test_a_private_authority_is_trusted_by_ca_file_alone(
         ({"base_url": "ftp://provider"}, "base_url"),
         ({"base_url": "http://"}, "base_url"),
         ({"base_url": "http:///v1"}, "base_url"),
+        ({"base_url": "http://p:x/v1"}, "base_url"),
+        ({"base_url": "http://[::1/v1"}, "base_url"),
         ({"base_url": "http://me:pass@p"}, "base_url must hold no user"),
         ({"base_url": "http://p", "proxy": "socks5://p"}, "proxy"),
         ({"base_url": "http://p", "ca_file": __file__}, "ca_file"),

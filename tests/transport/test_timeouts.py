@@ -151,6 +151,30 @@ async def test_between_events_runs_from_the_last_progress(raw_provider, transpor
     assert time.monotonic() - fault.data["moved"] >= LIMIT * 0.9
 
 
+async def test_a_reply_that_comes_before_the_request_was_read_keeps_its_own_limits(
+    connect, exchange_of
+):
+    async def answer_first(reader, writer):
+        writer.write(HEAD + b"1\r\nx\r\n")
+        await moved.wait()
+        while await reader.read(1 << 20):
+            pass
+        writer.transport.abort()
+        over.set()
+
+    moved, over = asyncio.Event(), asyncio.Event()
+    server = await asyncio.start_server(answer_first, "127.0.0.1", 0)
+    transport = connect(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    asyncio.get_running_loop().call_later(LIMIT / 3, moved.set)
+    exchange = exchange_of(transport, body=b"x" * (32 << 20), between_events=LIMIT)
+    fault = await outcome(exchange, moves=1)
+    assert exchange.sent_at is not None
+    assert fault.phase == "between_events"
+    await over.wait()
+    await asyncio.sleep(0)
+    server.close()
+
+
 async def test_total_ends_an_answer_that_always_moves(raw_provider, transport, exchange_of):
     raw_provider.script = lambda connection: drip(connection, HEAD, b"1\r\nx\r\n")
     fault = await outcome(exchange_of(transport, total=LIMIT), moves=float("inf"))

@@ -99,10 +99,10 @@ async def test_after_close_nothing_fires():
     watch = Watch(0.01)
     watch.expect("connect", 0.01)
     watch.close()
-    await asyncio.sleep(0.03)
+    watch.expect("first_event", 0.01)
     watch.pause()
     watch.resume()
-    await asyncio.sleep(0.01)
+    await asyncio.sleep(0.03)
 
 
 async def work(started: asyncio.Future[Watch], seconds: float) -> None:
