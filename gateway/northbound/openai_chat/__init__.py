@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 from adapters.canonical.completion import Completion
 from adapters.canonical.parts import Dialect as DialectName
 from adapters.dialects.base import Field
-from gateway.northbound.base import DEFAULT_LIMITS, Asked, Envelope, Limits
+from gateway.northbound.base import DEFAULT_LIMITS, Asked, Envelope, Limits, Northbound
 from gateway.northbound.openai_chat import fields, request, whole
 from gateway.northbound.openai_chat.models import model_object, models_list
 from gateway.northbound.openai_chat.stream import StreamEncoder
@@ -39,4 +38,4 @@ class OpenAIChat:
         return whole.whole(completion, envelope)
 
 
-CHAT: Final = OpenAIChat()
+CHAT: Northbound = OpenAIChat()
