@@ -10,7 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from adapters.canonical.events import Reason, Usage
+from adapters.canonical.parts import Dialect
 from adapters.wire.usage import Counts
+
+DIALECT: Dialect = "openai-chat"
 
 # --------------------------------------------------------------------------- token counts
 

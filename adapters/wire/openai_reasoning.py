@@ -13,15 +13,11 @@ Others belong to a chat provider and are carried whole.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from adapters.canonical.parts import NO_EXTRAS, Dialect, Thinking
 
-FORMATS: Mapping[str, Dialect] = {
-    "openai-chat": "openai-chat",
-    "openai-responses": "openai-responses",
-    "anthropic-messages": "anthropic-messages",
-}
+FORMATS: Mapping[str, Dialect] = {name: name for name in get_args(Dialect)}
 """``format`` values of our own details, and the dialect each goes back to."""
 
 FOREIGN = "reasoning_details"

@@ -26,8 +26,7 @@ from adapters.canonical.events import (
 from adapters.canonical.parts import NO_EXTRAS, Opaque, Part, Refusal, Text, Thinking, ToolCall
 from adapters.wire import openai_chat, openai_reasoning
 from adapters.wire.json import dumps
-
-DIALECT = openai_reasoning.FORMATS["openai-chat"]
+from adapters.wire.openai_chat import DIALECT
 
 
 class Indices:

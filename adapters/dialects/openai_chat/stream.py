@@ -21,9 +21,10 @@ from adapters.canonical.events import (
 )
 from adapters.canonical.faults import Fault
 from adapters.dialects.openai_chat import errors
-from adapters.dialects.openai_chat.choice import DIALECT, ChoiceReader, Indices
+from adapters.dialects.openai_chat.choice import ChoiceReader, Indices
 from adapters.wire import openai_chat
 from adapters.wire.json import loads
+from adapters.wire.openai_chat import DIALECT
 from adapters.wire.sse import Frame
 
 _OUTER = frozenset({"id", "object", "created", "model", "choices", "usage", "obfuscation", "error"})

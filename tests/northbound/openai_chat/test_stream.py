@@ -4,6 +4,8 @@ import json
 
 import pytest
 from openai.lib.streaming._deltas import accumulate_delta
+from openai.lib.streaming.chat import ChatCompletionStreamState
+from openai.types.chat import ChatCompletionChunk
 
 from adapters.canonical.events import (
     ArgumentsDelta,
@@ -304,6 +306,24 @@ def test_citations_come_with_the_end_of_their_text(chunks):
         }
     ]
     assert message(written)["citations"] == [place]
+
+
+def test_the_sdks_own_helper_reads_the_stream(chunks):
+    cited = {"url": "https://x.test", "title": "X"}
+    events = [STARTED]
+    for index in (0, 1):
+        events += [PartStarted(index, Text("", (cited,))), TextDelta(index, "ab"), PartEnded(index)]
+    events += [*tool(2, "c1", "{}"), *tool(3, "c2", "{}"), UsageReported(USAGE)]
+    state = ChatCompletionStreamState()
+    for written in chunks([*events, Finished("tool_calls")], include_usage=True):
+        state.handle_chunk(ChatCompletionChunk.model_validate(written))
+    whole = state.get_final_completion()
+    assert whole.usage.total_tokens == 6550
+    said = whole.choices[0].message
+    assert said.content == "abab"
+    assert [call.id for call in said.tool_calls] == ["c1", "c2"]
+    places = [(a.url_citation.start_index, a.url_citation.end_index) for a in said.annotations]
+    assert places == [(0, 2), (2, 4)]
 
 
 def test_logprobs_stand_on_the_choice(chunks):
