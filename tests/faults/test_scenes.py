@@ -1,0 +1,300 @@
+"""Faults that take more than one target's bad day: what the routing makes of them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.harness import KEYS, PROVIDERS, Harness, alias, gateway
+
+WIDE = """
+[facts."openai/wide"]
+window = 1000000
+[facts."openai/narrow+fault-context-overflow"]
+window = 8000
+"""
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
+    },
+}
+
+ALIASES = (
+    alias(
+        "flapping",
+        ("openai", "fault-for-1.2-503+flapping"),
+        ("openai", "steady"),
+        retries=0,
+        breaker={"rate": 0.9, "minimum": 50, "streak": 2, "cooldown": 0.7, "window": 60},
+    ),
+    alias(
+        "broken",
+        ("openai", "fault-for-1.2-500+broken"),
+        ("openai", "steady"),
+        retries=0,
+        breaker={"rate": 0.9, "minimum": 50, "streak": 2, "cooldown": 0.7, "window": 60},
+    ),
+    alias("refused", ("nobody", "any"), ("openai", "after-nobody"), retries=1),
+    alias("crowded", ("small", "paced-20-50"), ("openai", "roomy"), retries=0),
+    alias("prefill", ("openai", "fault-status-503"), ("chat", "fault-no-prefill"), retries=0),
+    alias("overflow", ("openai", "narrow+fault-context-overflow"), ("openai", "wide")),
+    alias(
+        "filtered",
+        ("openai", "fault-content-filter"),
+        ("chat", "tolerant"),
+        next_on=["content_filtered"],
+    ),
+    alias(
+        "filtered-twice",
+        ("openai", "one+fault-content-filter"),
+        ("chat", "two+fault-content-filter"),
+        ("chat", "three"),
+        next_on=["content_filtered"],
+    ),
+    alias("echoes", ("openai", "first+fault-status-503"), ("chat", "fault-status-400"), retries=0),
+    alias("silent-all", *[("openai", f"{n}+fault-no-response") for n in "abcdef"], deadline=1.2),
+    alias("patient", ("openai", "fault-status-500+patient"), retries=5, max_attempts=3),
+    alias(
+        "hints",
+        ("openai", "fault-status-429-retry-after-90"),
+        ("chat", "fault-status-429-retry-after-40"),
+        retries=0,
+    ),
+    alias("stingy", ("openai", "fault-status-429-retry-after-20"), deadline=3),
+    alias("twins", ("chat", "parallel-2+fault-duplicate-ids")),
+    alias("held-cut", ("openai", "slow-150+fault-cut-after-3"), commit="complete", retries=0),
+)
+
+
+@pytest.fixture
+async def g(tmp_path: Path) -> AsyncIterator[Harness]:
+    """A gateway with a provider that nobody serves, and one with a pool of one."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    config = (
+        "[server]\nping_seconds = 0.2\n"
+        '[observe]\nlog_level = "error"\n'
+        f'[store]\nurl = "sqlite:///{tmp_path / "gateway.db"}"\n'
+        + PROVIDERS
+        + f'[providers.nobody]\ndialect = "openai-chat"\nbase_url = "http://127.0.0.1:{port}"\n'
+        + '[providers.small]\ndialect = "openai-chat"\nbase_url = "{url}/v1"\npool = 1\n'
+        + 'api_key = "${KEY_CHAT}"\ntimeouts = { connect = 0.4 }\n'
+        + "\n".join(ALIASES)
+        + WIDE
+        + KEYS
+    )
+    async with gateway(tmp_path, config=config) as running:
+        yield running
+
+
+def models(g: Harness) -> list[str | None]:
+    """What the provider saw, in order."""
+    return [attempt.model for attempt in g.simulator.log]
+
+
+async def breaker(g: Harness, deployment: str) -> dict[str, Any]:
+    rows = (await g.get("/admin/deployments")).json()["deployments"]
+    return next(row for row in rows if row["deployment"] == deployment)
+
+
+async def test_flapping_opens_serves_from_the_next_probes_and_returns(g: Harness) -> None:
+    """The whole life of a breaker, as callers, the provider, metrics and the operator see it."""
+    name = "fault-for-1.2-500+broken"
+    for _ in range(4):
+        answer = await g.chat("broken")
+        assert answer.status == 200
+        assert answer.json()["model"] == "steady"
+    assert len(g.simulator.log.of(name)) == 2, "left alone once its breaker had opened"
+    assert (await breaker(g, f"openai/{name}"))["state"] == "open"
+    metrics = (await g.get("/metrics")).body.decode()
+    assert f'model="{name}",provider="openai",state="open"}} 1.0' in metrics
+    row = await g.explain(answer)
+    assert "breaker open" in next(r["why"] for r in row["route"] if r["order"] is None)
+    # the first probe comes while it still fails: the breaker stays open, for longer
+    await asyncio.sleep(0.8)
+    await asyncio.gather(*(g.chat("broken") for _ in range(5)))
+    assert len(g.simulator.log.of(name)) == 3, "exactly one probe"
+    assert (await breaker(g, f"openai/{name}"))["cooldown_seconds"] == pytest.approx(1.4)
+    await asyncio.sleep(1.6)
+    assert (await g.chat("broken")).json()["model"] == name
+    assert (await breaker(g, f"openai/{name}"))["state"] == "closed"
+    assert (await g.chat("broken")).headers["x-gateway-attempts"] == f"openai/{name}:ok"
+
+
+async def test_overload_does_not_open_by_streak(g: Harness) -> None:
+    """503 and 429 count for the rate only: a busy provider is not a broken one."""
+    for _ in range(3):
+        assert (await g.chat("flapping")).status == 200
+    assert len(g.simulator.log.of("fault-for-1.2-503+flapping")) == 3
+
+
+async def test_connection_refused(g: Harness) -> None:
+    answer = await g.chat("refused")
+    assert answer.status == 200
+    told = answer.headers["x-gateway-attempts"]
+    assert told == "nobody/any:connect_failed, nobody/any:connect_failed, openai/after-nobody:ok"
+    first = (await g.explain(answer))["attempts"][0]
+    assert (first["fault"], first["cost_nano"]) == ("connect_failed", 0)
+
+
+async def test_connection_pool_full(g: Harness) -> None:
+    """The pool of one is busy: the second call waits for `connect`, then goes elsewhere."""
+    first = asyncio.create_task(g.chat("crowded", stream=True))
+    await g.simulator.log.wait_for(1, model="paced-20-50")
+    began = time.monotonic()
+    second = await g.chat("crowded")
+    assert second.status == 200
+    assert second.json()["model"] == "roomy"
+    assert time.monotonic() - began < 5
+    attempt = (await g.explain(second))["attempts"][0]
+    assert attempt["fault"] == "upstream_timeout"
+    assert "pool" in attempt["fault_message"]
+    assert attempt["cost_nano"] == 0, "nothing was sent"
+    assert (await first).data()[-1] == "[DONE]"
+    assert len(g.simulator.log.of("paced-20-50")) == 1
+
+
+async def test_a_failover_target_that_rejects_prefill(g: Harness) -> None:
+    """The caller hears of the first cause; the refusal of the second is only its echo."""
+    body = {
+        "model": "prefill",
+        "messages": [
+            {"role": "user", "content": "Count to three."},
+            {"role": "assistant", "content": "One,"},
+        ],
+    }
+    answer = await g.post("/v1/chat/completions", body)
+    assert answer.status == 503
+    assert answer.json()["error"]["code"] == "upstream_overloaded"
+    assert models(g) == ["fault-status-503", "fault-no-prefill"]
+    row = await g.explain(answer)
+    assert [a["fault"] for a in row["attempts"]] == ["upstream_overloaded", "bad_request"]
+    assert row["first_cause"] == "upstream_overloaded"
+
+
+async def test_context_overflow_goes_to_a_wider_window_only(g: Harness) -> None:
+    answer = await g.chat("overflow")
+    assert answer.status == 200
+    assert models(g) == ["narrow+fault-context-overflow", "wide"]
+
+
+async def test_a_content_filter_is_passed_where_the_alias_says_so(g: Harness) -> None:
+    assert (await g.chat("filtered")).status == 200
+    assert models(g) == ["fault-content-filter", "tolerant"]
+
+
+async def test_two_filters_are_evidence_about_the_request(g: Harness) -> None:
+    answer = await g.chat("filtered-twice")
+    assert answer.status == 400
+    assert answer.json()["error"]["code"] == "content_filter"
+    assert models(g) == ["one+fault-content-filter", "two+fault-content-filter"]
+
+
+async def test_the_first_cause_is_primary(g: Harness) -> None:
+    answer = await g.chat("echoes")
+    assert answer.status == 503
+    assert answer.headers["x-gateway-attempts"] == (
+        "openai/first+fault-status-503:upstream_overloaded, chat/fault-status-400:bad_request"
+    )
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+async def test_one_deadline_over_all_targets(g: Harness, stream: bool) -> None:
+    began = time.monotonic()
+    answer = await g.chat("silent-all", stream=stream)
+    seconds = time.monotonic() - began
+    assert answer.status == 504
+    assert 1.0 < seconds < 6
+    assert "retry-after" not in answer.headers
+    row = await g.explain(answer)
+    assert len(row["attempts"]) == len(g.simulator.log)
+    for attempt in g.simulator.log:
+        async with asyncio.timeout(2):
+            await attempt.ended.wait()
+        assert attempt.disconnected is not None
+
+
+async def test_a_cap_on_all_attempts(g: Harness) -> None:
+    answer = await g.chat("patient")
+    assert answer.status == 502
+    assert len(g.simulator.log) == 3
+
+
+async def test_the_shortest_hint_is_passed_on(g: Harness) -> None:
+    answer = await g.chat("hints")
+    assert answer.status == 429
+    assert answer.headers["retry-after"] == "40"
+
+
+async def test_a_hint_beyond_the_deadline_is_not_waited_for(g: Harness) -> None:
+    began = time.monotonic()
+    answer = await g.chat("stingy")
+    assert time.monotonic() - began < 2
+    assert answer.status == 429
+    assert answer.headers["retry-after"] == "20"
+    assert len(g.simulator.log) == 1
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+async def test_calls_under_one_id_stay_two_calls(g: Harness, stream: bool) -> None:
+    answer = await g.chat("twins", "weather", tools=[TOOL], stream=stream)
+    if not stream:
+        calls = answer.json()["choices"][0]["message"]["tool_calls"]
+        assert len(calls) == 2
+        return
+    found: dict[int, str] = {}
+    for chunk in answer.data()[:-1]:
+        for choice in chunk["choices"]:
+            for call in choice["delta"].get("tool_calls", ()):
+                found[call["index"]] = found.get(call["index"], "") + call["function"].get(
+                    "arguments", ""
+                )
+    assert sorted(found) == [0, 1]
+    assert all(
+        arguments.startswith("{") and arguments.endswith("}") for arguments in found.values()
+    )
+
+
+async def test_a_held_stream_that_fails_after_its_pings_fails_in_band(g: Harness) -> None:
+    """The status went out with the first ping, so that the fault can only be told in-band."""
+    answer = await g.chat("held-cut", "a b c d e f", stream=True)
+    assert answer.status == 200
+    assert answer.body.startswith(b": ping")
+    (error,) = answer.data()
+    assert error["error"]["code"] == "stream_truncated"
+    assert "x-gateway-attempts" not in answer.headers
+
+
+ENDINGS = (
+    ("fault-length-cut", "length"),
+    ("fault-only-reasoning", "length"),
+    ("fault-window-full", "length"),
+    ("fault-filtered", "content_filter"),
+    ("fault-unknown-reason", None),
+)
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+async def test_unfinished_work_never_looks_finished(tmp_path: Path, stream: bool) -> None:
+    """Limits, filters and reasons that nobody knows are no plain ``stop`` (fault kind K02)."""
+    providers = ("openai", "anthropic", "chat")
+    rows = [alias(f"{p}-{word}", (p, word)) for word, _ in ENDINGS for p in providers]
+    async with gateway(tmp_path, *rows, '[observe]\nlog_level = "error"\n') as g:
+        for word, wanted in ENDINGS:
+            for provider in providers:
+                answer = await g.chat(f"{provider}-{word}", stream=stream)
+                parts = answer.data()[:-1] if stream else [answer.json()]
+                reasons = [c.get("finish_reason") for p in parts for c in p["choices"]]
+                (reason,) = [reason for reason in reasons if reason is not None]
+                assert reason != "stop", (provider, word)
+                assert wanted is None or reason == wanted, (provider, word)
