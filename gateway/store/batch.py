@@ -7,7 +7,7 @@ Both stores use it the same way, inside one transaction::
     results = batch.decide(<accounts named by batch.key_ids, locked>)
     <write batch.writes>
 
-Knows no SQL and no database. Settlements come before openings, so that what they give back
+Knows no database. Settlements come before openings, so that what they give back
 can be taken at once.
 """
 
@@ -19,7 +19,7 @@ from operator import add
 from typing import Any
 
 from adapters.canonical.faults import Fault
-from gateway.store import rows
+from gateway.store import rows, statements
 from gateway.store.base import Opened, Settlement
 from gateway.store.entries import Attempt, Call, Close, Entry, Open, Settle
 from gateway.store.limits import Account
@@ -48,7 +48,7 @@ class Rollup:
 
 @dataclass(slots=True)
 class Writes:
-    """Rows to write, in this order of fields; the values are in the order of ``rows``.
+    """Rows to write; the values are in the order of ``rows``.
 
     ``attempts`` begin and ``closed`` end with the call's id, ``settled`` end with the attempt's;
     ``kept`` are pairs of a new lease and a call's id.
@@ -61,6 +61,22 @@ class Writes:
     kept: list[tuple[float, str]] = field(default_factory=list)
     rollups: dict[RollupKey, Rollup] = field(default_factory=dict)
     accounts: dict[str, Account] = field(default_factory=dict)
+
+    def statements(self) -> Iterator[tuple[str, list[tuple[Any, ...]]]]:
+        """Each statement with its rows, in the order in which everybody writes them."""
+        rollups = [(*key, r.key_name, *r.sums) for key, r in sorted(self.rollups.items())]
+        accounts = [account.values() for account in self.accounts.values()]
+        for statement, values in (
+            (statements.ADD_REQUEST, self.requests),
+            (statements.ADD_ATTEMPT, self.attempts),
+            (statements.SETTLE, self.settled),
+            (statements.KEEP, self.kept),
+            (statements.CLOSE, self.closed),
+            (statements.ADD_ROLLUP, rollups),
+            (statements.PUT_ACCOUNT, accounts),
+        ):
+            if values:
+                yield statement, values
 
 
 def batches(entries: Sequence[Entry]) -> Iterator[list[Entry]]:

@@ -6,30 +6,36 @@ The only place where SQL is put together from names; the names are constants of 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 
-def insert(table: str, columns: Sequence[str]) -> str:
+def columns(names: Sequence[str]) -> str:
+    """``a, b``."""
+    return ", ".join(names)
+
+
+def insert(table: str, names: Sequence[str]) -> str:
     """``INSERT INTO table (a, b) VALUES (?, ?)``."""
-    marks = ", ".join("?" * len(columns))
-    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"  # noqa: S608
+    return f"INSERT INTO {table} ({columns(names)}) VALUES ({columns('?' * len(names))})"  # noqa: S608
 
 
-def assignments(columns: Sequence[str]) -> str:
+def assignments(names: Sequence[str]) -> str:
     """``a = ?, b = ?``."""
-    return ", ".join(f"{name} = ?" for name in columns)
+    return columns([f"{name} = ?" for name in names])
 
 
-def replaced(columns: Sequence[str]) -> str:
+def replaced(names: Sequence[str]) -> str:
     """``a = excluded.a, b = excluded.b``, for an upsert that overwrites."""
-    return ", ".join(f"{name} = excluded.{name}" for name in columns)
+    return columns([f"{name} = excluded.{name}" for name in names])
 
 
-def added(table: str, columns: Sequence[str]) -> str:
+def added(table: str, names: Sequence[str]) -> str:
     """``a = table.a + excluded.a``, for an upsert that adds."""
-    return ", ".join(f"{name} = {table}.{name} + excluded.{name}" for name in columns)
+    return columns([f"{name} = {table}.{name} + excluded.{name}" for name in names])
 
 
-def numbered(sql: str) -> str:
+@cache
+def numbered(statement: str) -> str:
     """The same statement with PostgreSQL's ``$1 $2`` in place of ``?``."""
-    first, *rest = sql.split("?")
+    first, *rest = statement.split("?")
     return first + "".join(f"${n}{part}" for n, part in enumerate(rest, 1))

@@ -1,20 +1,18 @@
-"""The store in one SQLite file: for one gateway process, with no server to run.
-
-To add a book: a module with a class like :class:`LedgerBook`, a base class here, a migration.
-"""
+"""The store in one SQLite file: for one gateway process, with no server to run."""
 
 from __future__ import annotations
 
-from math import inf
 from pathlib import Path
 
 from adapters.canonical.clock import Clock
 from gateway.settings.snapshot import StoreSettings
 from gateway.store.base import StoreError
+from gateway.store.books.reports import ReportsBook
+from gateway.store.jobs import Committed
 from gateway.store.sqlite.database import Database
-from gateway.store.sqlite.keys import KeysBook
-from gateway.store.sqlite.ledger import LedgerBook
-from gateway.store.sqlite.reports import ReportsBook
+from gateway.store.sqlite.keys import SqliteKeys
+from gateway.store.sqlite.ledger import SqliteLedger
+from gateway.store.sqlite.upkeep import SqliteUpkeep
 
 PREFIX = "sqlite:///"
 
@@ -33,24 +31,29 @@ def database_path(url: str) -> Path:
     return Path(name)
 
 
-class SqliteStore(LedgerBook, KeysBook, ReportsBook):
+class SqliteStore(SqliteLedger, SqliteKeys, ReportsBook, SqliteUpkeep):
     """See :class:`gateway.store.base.Store`."""
 
-    def __init__(self, settings: StoreSettings, *, serving: bool, clock: Clock) -> None:
+    def __init__(
+        self, settings: StoreSettings, *, serving: bool, clock: Clock, committed: Committed
+    ) -> None:
         self._clock = clock
         self._durability = settings.durability
         self._serving = serving
-        self._db = Database(database_path(settings.url), serving=serving)
+        self._file = Database(database_path(settings.url), serving=serving, committed=committed)
+        self._db = self._file
 
     async def open(self) -> None:
-        await self._db.open()
+        await self._file.open()
         if self._serving:
-            # The lock proves that whoever opened these rows is dead, whatever their leases say.
             try:
-                await self._settle_lapsed(inf, self._clock.wall())
+                await self.settle_orphans()
             except BaseException:
                 await self.close()
                 raise
 
     async def close(self) -> None:
-        await self._db.close()
+        await self._file.close()
+
+    async def backup(self, path: str) -> None:
+        await self._file.backup(Path(path))

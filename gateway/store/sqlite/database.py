@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import aiosqlite
 
-from adapters.canonical.faults import Fault
 from gateway.store.base import StoreError
+from gateway.store.books import Apply
 from gateway.store.failures import unavailable
+from gateway.store.jobs import Committed, Durability
 from gateway.store.migrations import Migration, migrations, pending
 from gateway.store.sqlite.lock import FileLock
-from gateway.store.sqlite.writer import Apply, Durability, Writer, connection
+from gateway.store.sqlite.writer import Writer, connection
 
 READERS = 2
 """Connections for reading, each with its own thread."""
@@ -27,8 +28,9 @@ READERS = 2
 class Database:
     """One file. ``serving`` takes the lock that only one process can have."""
 
-    def __init__(self, path: Path, *, serving: bool) -> None:
+    def __init__(self, path: Path, *, serving: bool, committed: Committed) -> None:
         self.path = path
+        self._committed = committed
         self._serving = serving
         self._lock = FileLock(path)
         self._writer: Writer | None = None
@@ -53,7 +55,7 @@ class Database:
         except StoreError:
             self._lock.release()
             raise
-        self._writer = Writer(conn)
+        self._writer = Writer(conn, self._committed)
         self._writer.start()
         uri = f"{self.path.absolute().as_uri()}?mode=ro"
         for _ in range(READERS):
@@ -74,25 +76,28 @@ class Database:
         self._lock.release()
 
     def write(
-        self, apply: Apply, entry: Any, durability: Durability, *, must: bool = False
+        self,
+        apply: Apply,
+        entry: Any,
+        durability: Durability,
+        *,
+        must: bool = False,
+        undo: Callable[[], Any] | None = None,
     ) -> asyncio.Future[Any]:
-        """Queue an entry for the next group; see :meth:`Writer.submit`."""
+        """See :class:`gateway.store.books.Database`; ``undo`` is never needed here."""
         if self._writer is None:
             raise unavailable(None, "write")
         return self._writer.submit(apply, entry, durability, must=must)
 
-    async def read(self, sql: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
-        """Rows of a query, from what is committed.
-
-        :raises Fault: ``store_unavailable``.
-        """
+    async def read(self, statement: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
+        """See :class:`gateway.store.books.Database`."""
         if not self._readers:
             raise unavailable(None, "read")
         reader = await self._free.get()
         try:
-            return [dict(row) for row in await reader.execute_fetchall(sql, values)]
+            return [dict(row) for row in await reader.execute_fetchall(statement, values)]
         except (sqlite3.Error, ValueError) as error:
-            raise _read_fault(error) from error
+            raise unavailable(error, "read") from error
         finally:
             self._free.put_nowait(reader)
 
@@ -182,7 +187,3 @@ def _apply(conn: sqlite3.Connection, step: Migration) -> None:
         "INSERT INTO migrations (number, name, checksum) VALUES (?, ?, ?)",
         (step.number, step.name, step.checksum),
     )
-
-
-def _read_fault(error: Exception) -> Fault:
-    return unavailable(error, "read")

@@ -1,16 +1,8 @@
 """The one writer of an SQLite file: a thread that commits whatever is queued as one group.
 
-A job is ``(apply, entry)``: the entries of a group that share an ``apply`` are handed to it
-together, inside the transaction. Rules for an ``apply``:
-
-* it answers every entry in its place; a refusal (a :class:`Fault`) is an answer, and then
-  nothing was written for that entry;
-* if it raises, the group is rolled back and every job is tried alone, so that one bad job
-  spoils no other.
-
-Answers are delivered after the commit. A job that ``must`` be written (a settlement) stays
-queued through a full disk or a locked file until it is; its caller is told after ``PATIENCE``
-seconds. Knows SQLite, not the ledger.
+Answers are delivered to the event loop after the commit. A job that ``must`` be written (a
+settlement) stays queued through a full disk or a locked file until it is. Knows SQLite, not
+the ledger.
 """
 
 from __future__ import annotations
@@ -20,46 +12,32 @@ import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, Literal
+from typing import Any
 
 from adapters.canonical.faults import Fault
+from gateway.store.books import Apply
 from gateway.store.failures import unavailable
+from gateway.store.jobs import (
+    GROUP,
+    PATIENCE,
+    PAUSE,
+    QUEUE,
+    Committed,
+    Durability,
+    Job,
+    Outcome,
+    answer,
+    parts,
+    strictest,
+)
 
 log = logging.getLogger("gateway.store")
 
-Durability = Literal["normal", "full"]
-Apply = Callable[[sqlite3.Connection, Sequence[Any]], Sequence[Any]]
-
-GROUP = 256
-"""Jobs in one transaction at most."""
-QUEUE = 20_000
-"""Jobs that may wait; beyond it, what need not be written is refused."""
 BUSY = 5.0
 """Seconds that a group waits for another process's write lock (the command line's)."""
-PATIENCE = 5.0
-"""Seconds after which the caller of a ``must`` job hears that the store is unavailable."""
-PAUSE = 0.25
-"""Seconds between two tries of what could not be written."""
-
-
-@dataclass(slots=True, eq=False)
-class Job:
-    """One entry on its way to the file."""
-
-    apply: Apply
-    entry: Any
-    durability: Durability
-    must: bool
-    future: asyncio.Future[Any]
-    since: float
-
-
-Outcome = tuple[Job, Any]
-"""A job with its answer; an exception is raised to the caller."""
 
 
 def connection(path: Path) -> sqlite3.Connection:
@@ -67,7 +45,6 @@ def connection(path: Path) -> sqlite3.Connection:
     conn = sqlite3.connect(
         path, timeout=BUSY, isolation_level=None, check_same_thread=False, cached_statements=256
     )
-    conn.row_factory = sqlite3.Row
     conn.execute("PRAGMA journal_mode = WAL")
     conn.execute("PRAGMA foreign_keys = ON")
     conn.execute("PRAGMA synchronous = NORMAL")
@@ -78,8 +55,9 @@ def connection(path: Path) -> sqlite3.Connection:
 class Writer:
     """Owns the writing connection and its thread, from :meth:`start` to :meth:`close`."""
 
-    def __init__(self, conn: sqlite3.Connection) -> None:
+    def __init__(self, conn: sqlite3.Connection, committed: Committed) -> None:
         self._conn = conn
+        self._committed = committed
         self._queue: SimpleQueue[Job | None] = SimpleQueue()
         self._owed: list[Job] = []
         self._synchronous: Durability = "normal"
@@ -100,11 +78,9 @@ class Writer:
         await asyncio.to_thread(self._thread.join)
 
     def submit(
-        self, apply: Apply, entry: Any, durability: Durability, *, must: bool = False
+        self, apply: Apply, entry: Any, durability: Durability, *, must: bool
     ) -> asyncio.Future[Any]:
-        """Queue a job; the future has its answer after the commit.
-
-        Cancelling the future does not take the job back.
+        """Queue a job; see :meth:`gateway.store.books.Database.write`.
 
         :raises Fault: ``store_unavailable`` where the writer is closed or too far behind.
         """
@@ -113,7 +89,8 @@ class Writer:
         if not must and self._queue.qsize() >= QUEUE:
             raise unavailable(None, "queue")
         future: asyncio.Future[Any] = self._loop.create_future()
-        self._queue.put(Job(apply, entry, durability, must, future, time.monotonic()))
+        # A commit in SQLite has happened or has not: there is never anything to undo.
+        self._queue.put(Job(apply, entry, durability, must, None, future, time.monotonic()))
         return future
 
     # in the thread
@@ -123,9 +100,10 @@ class Writer:
         while open_:
             open_, group = self._gather()
             if group:
-                self._deliver(self._write(group))
-        if self._owed:
-            self._deliver(self._write(self._owed))
+                self._tell(answer, self._write(group))
+        owed, self._owed = self._owed, []
+        if owed:
+            self._tell(answer, self._write(owed))
         if self._owed:
             log.error("store: closed with %d entries unwritten", len(self._owed))
         self._conn.close()
@@ -159,24 +137,22 @@ class Writer:
 
     def _commit(self, group: list[Job]) -> list[Outcome]:
         conn = self._conn
-        need: Durability = "full" if any(job.durability == "full" for job in group) else "normal"
+        began = time.perf_counter()
+        need = strictest(group)
         if need != self._synchronous:
             conn.execute(f"PRAGMA synchronous = {need}")
             self._synchronous = need
-        parts: dict[Apply, list[Job]] = {}
-        for job in group:
-            parts.setdefault(job.apply, []).append(job)
         outcomes: list[Outcome] = []
         conn.execute("BEGIN IMMEDIATE")
         try:
-            for apply, jobs in parts.items():
-                answers = apply(conn, [job.entry for job in jobs])
-                outcomes += zip(jobs, answers, strict=True)
+            for apply, jobs in parts(group).items():
+                outcomes += zip(jobs, apply(conn, [job.entry for job in jobs]), strict=True)
             conn.execute("COMMIT")
         except BaseException:
             if conn.in_transaction:
                 conn.execute("ROLLBACK")
             raise
+        self._tell(self._committed, len(group), time.perf_counter() - began)
         return outcomes
 
     def _failed(self, group: list[Job], error: Exception) -> list[Outcome]:
@@ -191,12 +167,13 @@ class Writer:
                 outcomes.append((job, fault))
         return outcomes
 
-    def _deliver(self, outcomes: list[Outcome]) -> None:
-        if self._loop is not None and outcomes:
+    def _tell(self, hearer: Callable[..., None], *said: Any) -> None:
+        """Call ``hearer`` in the event loop."""
+        if self._loop is not None:
             try:
-                self._loop.call_soon_threadsafe(_resolve, outcomes)
+                self._loop.call_soon_threadsafe(hearer, *said)
             except RuntimeError:
-                log.warning("store: %d answers came after the event loop had ended", len(outcomes))
+                log.warning("store: a group was written after the event loop had ended")
 
 
 _PASSING = frozenset(
@@ -218,13 +195,3 @@ _PASSING = frozenset(
 def _passing(error: Exception) -> bool:
     # The low byte of an extended code is its primary one.
     return getattr(error, "sqlite_errorcode", -1) & 0xFF in _PASSING
-
-
-def _resolve(outcomes: list[Outcome]) -> None:
-    for job, answer in outcomes:
-        if job.future.done():
-            continue  # its caller has gone, or was told before that it would take longer
-        if isinstance(answer, Exception):
-            job.future.set_exception(answer)
-        else:
-            job.future.set_result(answer)
