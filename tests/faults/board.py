@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from tests.faults.conduct import Outcome
+from tests.faults.conduct import Outcome, Verdict
 
 COLUMNS = (
     ("stream, alone", True, "alone"),
@@ -20,10 +20,15 @@ class Board:
 
     def __init__(self) -> None:
         self._rows: dict[str, list[Outcome]] = {}
+        self._scenes: dict[str, Verdict] = {}
 
     def add(self, name: str, outcomes: Iterable[Outcome]) -> None:
         """Take what became of one fault."""
         self._rows.setdefault(name, []).extend(outcomes)
+
+    def tell(self, scene: str, verdict: Verdict) -> None:
+        """Take the verdict of a scene whose test has judged it."""
+        self._scenes[scene] = verdict
 
     def lines(self) -> Iterator[str]:
         """The table, and how many calls ended in which way."""
@@ -34,12 +39,22 @@ class Board:
             yield "  ".join(map(str.ljust, row, widths)).rstrip()
             if number == 0:
                 yield "  ".join("-" * width for width in widths)
+        yield from self._told()
         counts: dict[str, int] = dict.fromkeys(("rescued", "clean error", "hang", "lie"), 0)
         for outcomes in self._rows.values():
             for outcome in outcomes:
                 counts[outcome.verdict] += 1
-        yield ""
+        for verdict in self._scenes.values():
+            counts[verdict] += 1
         yield ", ".join(f"{number} x {verdict}" for verdict, number in counts.items())
+
+    def _told(self) -> Iterator[str]:
+        yield ""
+        width = max(map(len, self._scenes), default=0)
+        for scene, verdict in self._scenes.items():
+            yield f"{scene.ljust(width)}  {verdict}"
+        if self._scenes:
+            yield ""
 
     @staticmethod
     def _row(name: str, outcomes: list[Outcome]) -> list[str]:

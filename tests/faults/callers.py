@@ -184,7 +184,5 @@ CALLERS: tuple[Caller, ...] = (
     Caller(
         "openai-responses", "/v1/responses", _responses_body, _responses_stream, _responses_whole
     ),
-    Caller(
-        "anthropic-messages", "/v1/messages", _messages_body, _messages_stream, _messages_whole
-    ),
+    Caller("anthropic-messages", "/v1/messages", _messages_body, _messages_stream, _messages_whole),
 )

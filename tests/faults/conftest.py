@@ -13,7 +13,7 @@ from tests.faults.conduct import cases
 from tests.harness import Harness, gateway
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def board() -> Iterator[Board]:
     """The verdicts; printed at the end, for ``make faults``."""
     found = Board()
