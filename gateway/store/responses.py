@@ -3,21 +3,18 @@
 A response holds its own input and output items and names the one that it continues; responses
 that continue each other are one thread, which is kept or goes as a whole. A conversation is a
 list of items that responses add to. Everything here is content at rest, and belongs to one
-project: an id of another project is simply not found. Knows no item's fields but its ``id``.
+project: an id of another project is simply not found. Must not know what an item holds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import orjson
 
 from adapters.wire.json import dumps
-
-Item = Mapping[str, Any]
-"""An item as callers of the Responses API see it; it has an ``id``."""
 
 Direction = Literal["input", "output", "conversation"]
 
@@ -30,6 +27,13 @@ RESPONSE = ["id", "project", "thread", "previous", "conversation", "at", "end_us
 ITEM = ["owner", "direction", "place", "id", "project", "item"]
 CONVERSATION = ["id", "project", "created_at", "used_at", "metadata"]
 """Columns that are written when each comes into being."""
+
+
+class Item(NamedTuple):
+    """One item as it was given or made, and the id under which callers find it."""
+
+    id: str
+    data: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +110,7 @@ class ResponseBook(Protocol):
         ...
 
     async def items(self, project: str, ids: Sequence[str]) -> Mapping[str, Item]:
-        """The newest item of each id, of whatever response or conversation."""
+        """An item of each id that is known, of whatever response or conversation."""
         ...
 
     async def add_conversation(self, row: Conversation, items: Sequence[Item]) -> None: ...
@@ -162,13 +166,18 @@ def response_values(kept: KeptResponse) -> tuple[Any, ...]:
 
 
 def item_values(
-    owner: str, direction: Direction, project: str, items: Sequence[Item], first: int = 0
+    owner: str, direction: Direction, project: str, items: Sequence[Item]
 ) -> list[tuple[Any, ...]]:
     """The values of :data:`ITEM` for each of ``items``."""
     return [
-        (owner, direction, place, item["id"], project, dumps(item).decode())
-        for place, item in enumerate(items, first)
+        (owner, direction, place, item.id, project, dumps(item.data).decode())
+        for place, item in enumerate(items)
     ]
+
+
+def item_row(row: Mapping[str, Any]) -> Item:
+    """The item that :func:`item_values` wrote."""
+    return Item(row["id"], orjson.loads(row["item"]))
 
 
 def conversation_values(row: Conversation) -> tuple[Any, ...]:
@@ -186,12 +195,12 @@ def chain_of(rows: Sequence[Mapping[str, Any]], items: Sequence[Mapping[str, Any
     """A chain from its rows.
 
     :param rows: :data:`RESPONSE`, the newest first.
-    :param items: ``owner``, ``direction`` and ``item``, in their order within each owner and
-        direction.
+    :param items: ``owner``, ``direction``, ``id`` and ``item``, in their order within each owner
+        and direction.
     """
     owned: dict[tuple[str, str], list[Item]] = {}
     for row in items:
-        owned.setdefault((row["owner"], row["direction"]), []).append(orjson.loads(row["item"]))
+        owned.setdefault((row["owner"], row["direction"]), []).append(item_row(row))
     earlier: list[Item] = []
     for row in reversed(rows[1:]):
         earlier += owned.get((row["id"], "input"), ())

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import orjson
-
 from adapters.canonical.faults import Fault
 from adapters.wire.json import dumps
 from gateway.store import responses as kept
@@ -19,8 +17,8 @@ from gateway.store.responses import Addition, Chain, Conversation, Item, KeptRes
 from gateway.store.sql import columns, insert
 
 Script = Sequence[tuple[str, Sequence[Sequence[Any]]]]
-"""Statements, each with the rows that it is run for. Where the first one meets no row, nothing
-more is run; the answer is whether it did."""
+"""Statements, each with the values that it is run for; the first one is run once. Where that
+meets no row, nothing more is run; the answer is whether it did."""
 
 _COLUMNS = columns(kept.RESPONSE)
 _CHAIN = f"""
@@ -31,11 +29,11 @@ _CHAIN = f"""
         FROM chain AS c JOIN responses AS r ON r.id = c.previous AND r.project = c.project
         WHERE c.place < {kept.MAX_CHAIN - 1})
     SELECT {_COLUMNS} FROM chain ORDER BY place"""  # noqa: S608
-_OWNED = """SELECT owner, direction, item FROM items WHERE owner IN ({marks})
+_OWNED = """SELECT owner, direction, id, item FROM items WHERE owner IN ({marks})
     ORDER BY owner, direction, place"""
 _NAMED = "SELECT id, item FROM items WHERE project = ? AND id IN ({marks})"
 _CONVERSATION = f"SELECT {columns(kept.CONVERSATION)} FROM conversations"  # noqa: S608
-_LISTED = """SELECT item FROM items
+_LISTED = """SELECT id, item FROM items
     WHERE owner = ? AND direction = 'conversation' AND project = ? ORDER BY place"""
 
 _USE_THREAD = """INSERT INTO threads (id, project, used_at) VALUES (?, ?, ?)
@@ -117,7 +115,7 @@ class ResponsesBook:
 
     async def items(self, project: str, ids: Sequence[str]) -> Mapping[str, Item]:
         rows = await self._db.read(_marked(_NAMED, ids), (project, *ids)) if ids else []
-        return {row["id"]: orjson.loads(row["item"]) for row in rows}
+        return {row["id"]: kept.item_row(row) for row in rows}
 
     async def add_conversation(self, row: Conversation, items: Sequence[Item]) -> None:
         script: Script = (
@@ -147,12 +145,12 @@ class ResponsesBook:
 
     async def conversation_items(self, project: str, conversation_id: str) -> Sequence[Item]:
         rows = await self._db.read(_LISTED, (conversation_id, project))
-        return [orjson.loads(row["item"]) for row in rows]
+        return [kept.item_row(row) for row in rows]
 
     async def add_items(self, addition: Addition) -> bool:
         owner, project, items = addition.conversation, addition.project, addition.items
         grow = (addition.at, addition.holder, owner, project, len(items))
-        rows = [(owner, item["id"], project, dumps(item).decode(), owner) for item in items]
+        rows = [(owner, i.id, project, dumps(i.data).decode(), owner) for i in items]
         if await self._write(((_GROW, [grow]), (_APPEND, rows)), self._durability):
             return True
         if await self.conversation(project, owner) is None:

@@ -12,6 +12,7 @@ from gateway.store.jobs import Committed
 from gateway.store.sqlite.database import Database
 from gateway.store.sqlite.keys import SqliteKeys
 from gateway.store.sqlite.ledger import SqliteLedger
+from gateway.store.sqlite.responses import SqliteResponses
 from gateway.store.sqlite.upkeep import SqliteUpkeep
 
 PREFIX = "sqlite:///"
@@ -31,7 +32,7 @@ def database_path(url: str) -> Path:
     return Path(name)
 
 
-class SqliteStore(SqliteLedger, SqliteKeys, ReportsBook, SqliteUpkeep):
+class SqliteStore(SqliteLedger, SqliteKeys, SqliteResponses, ReportsBook, SqliteUpkeep):
     """See :class:`gateway.store.base.Store`."""
 
     def __init__(

@@ -13,11 +13,11 @@ def _run(conn: sqlite3.Connection, entries: Sequence[Script]) -> list[bool]:
 
 
 def _run_one(conn: sqlite3.Connection, script: Script) -> bool:
-    (first, rows), *rest = script
-    if not conn.executemany(first, rows).rowcount:
+    (first, (values,)), *rest = script
+    if not conn.execute(first, values).rowcount:
         return False
-    for statement, values in rest:
-        conn.executemany(statement, values)
+    for statement, rows in rest:
+        conn.executemany(statement, rows)
     return True
 
 
