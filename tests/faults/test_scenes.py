@@ -46,7 +46,14 @@ ALIASES = (
     ),
     alias("refused", ("nobody", "any"), ("openai", "after-nobody"), retries=1),
     alias("crowded", ("small", "paced-20-50"), ("openai", "roomy"), retries=0),
-    alias("prefill", ("openai", "fault-status-503"), ("chat", "fault-no-prefill"), retries=0),
+    alias(
+        "prefill",
+        ("openai", "fault-status-503"),
+        ("anthropic", "fault-no-prefill"),
+        ("chat", "third"),
+        retries=0,
+    ),
+    alias("prefilled", ("openai", "fault-status-503"), ("chat", "fault-no-prefill"), retries=0),
     alias("overflow", ("openai", "narrow+fault-context-overflow"), ("openai", "wide")),
     alias(
         "filtered",
@@ -170,15 +177,24 @@ async def test_connection_pool_full(g: Harness, board: Board) -> None:
     board.tell("connection pool full", "rescued")
 
 
+PREFILLED = [
+    {"role": "user", "content": "Count to three."},
+    {"role": "assistant", "content": "One,"},
+]
+
+
 async def test_a_failover_target_that_rejects_prefill(g: Harness, board: Board) -> None:
-    """The caller hears of the first cause; the refusal of the second is only its echo."""
-    body = {
-        "model": "prefill",
-        "messages": [
-            {"role": "user", "content": "Count to three."},
-            {"role": "assistant", "content": "One,"},
-        ],
-    }
+    """The facts know that the model can't go on from a prefilled answer: it is passed over."""
+    body = {"model": "prefill", "messages": PREFILLED}
+    answer = await g.post("/v1/chat/completions", body)
+    assert answer.status == 200
+    assert models(g) == ["fault-status-503", "third"]
+    board.tell("failover target that rejects prefill", "rescued")
+
+
+async def test_a_refusal_nobody_foresaw_is_only_an_echo(g: Harness, board: Board) -> None:
+    """Where facts do not tell, the second target refuses, and the first cause is told."""
+    body = {"model": "prefilled", "messages": PREFILLED}
     answer = await g.post("/v1/chat/completions", body)
     assert answer.status == 503
     assert answer.json()["error"]["code"] == "upstream_overloaded"
@@ -186,7 +202,7 @@ async def test_a_failover_target_that_rejects_prefill(g: Harness, board: Board) 
     row = await g.explain(answer)
     assert [a["fault"] for a in row["attempts"]] == ["upstream_overloaded", "bad_request"]
     assert row["first_cause"] == "upstream_overloaded"
-    board.tell("failover target that rejects prefill", "clean error")
+    board.tell("failover target refuses, nobody knew", "clean error")
 
 
 async def test_context_overflow_goes_to_a_wider_window_only(g: Harness, board: Board) -> None:
