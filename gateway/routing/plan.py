@@ -57,6 +57,10 @@ class Plan(NamedTuple):
     fault: Fault | None = None
 
 
+FIELD_OF = {"logprobs": "logprobs", "tools": "tools", "streaming": "stream"}
+"""The request field that asks for a capability; the others are asked for by messages' parts."""
+
+
 class _Skip(NamedTuple):
     """Why a target was left out: ``cause`` is ``lacks``, ``window`` or ``breaker``."""
 
@@ -107,7 +111,7 @@ def plan(
     ranked = RANKINGS[alias.strategy](usable, _Scene(ask, stats, now, random))
     considered = tuple(_considered(alias, ranked, skipped))
     if not ranked:
-        return Plan((), considered, _nobody(alias, skipped, breakers, now))
+        return Plan((), considered, _nobody(alias, ask, skipped, breakers, now))
     return Plan(tuple(c for c, _ in ranked), considered)
 
 
@@ -149,7 +153,9 @@ def _considered(
     return rows
 
 
-def _nobody(alias: Alias, skipped: Mapping[int, _Skip], breakers: Breakers, now: float) -> Fault:
+def _nobody(
+    alias: Alias, ask: Ask, skipped: Mapping[int, _Skip], breakers: Breakers, now: float
+) -> Fault:
     """The fault of an empty plan.
 
     Where a breaker is among the reasons, waiting may help: 503 with ``retry_after``. Where all
@@ -162,8 +168,11 @@ def _nobody(alias: Alias, skipped: Mapping[int, _Skip], breakers: Breakers, now:
     if "breaker" in causes or not causes:
         waits = [breakers.wait(names[n], now) for n, s in skipped.items() if s.cause == "breaker"]
         return Fault("no_deployment", message, retry_after=min(waits, default=None))
-    kind = "context_overflow" if "window" in causes else "unsupported"
-    return Fault(kind, message)
+    if "window" in causes:
+        return Fault("context_overflow", message)
+    lacking = ask.needs.difference(*(t.deployment.facts.capabilities for t in alias.targets))
+    fields = {FIELD_OF.get(name, "messages") for name in lacking}
+    return Fault("unsupported", message, param=min(fields, default=None))
 
 
 def _priority(usable: list[Candidate], scene: _Scene) -> _Ranked:
