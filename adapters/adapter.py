@@ -8,7 +8,7 @@ once. Must not know who calls, what is allowed, or what happens to a fault.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 
 from adapters.canonical.clock import Clock, SystemClock
@@ -112,17 +112,31 @@ class Adapter:
         self._whole_headers = {"accept": "application/json", **own}
 
     async def pump(
-        self, call: WireCall, *, decoder: Decoder, pipe: Stage, sink: Sink, timeouts: Timeouts
+        self,
+        call: WireCall,
+        *,
+        decoder: Decoder,
+        pipe: Stage,
+        sink: Sink,
+        timeouts: Timeouts,
+        marks: MutableMapping[str, float] | None = None,
     ) -> Pumped:
         """Make ``call`` and push its events through ``pipe`` to ``sink``, once for each read.
 
         Every fault of the provider, raised or decoded, comes back as the ``Failed`` terminal,
         and so does one that ``pipe`` raises. What ``sink`` raises and a cancellation pass
         through; the provider's socket is closed by then. Time in ``sink`` counts for no time-out.
+
+        :param marks: is told ``sent`` (monotonic seconds) if the whole request left, also where
+            the call is cancelled and nothing is returned.
         """
         async with self.transport.open(call, self._headers(call), timeouts) as exchange:
             flow = _Flow(exchange, decoder, pipe, sink, self._clock)
-            terminal = await flow.run(self.dialect, call.stream)
+            try:
+                terminal = await flow.run(self.dialect, call.stream)
+            finally:
+                if marks is not None and exchange.sent_at is not None:
+                    marks["sent"] = exchange.sent_at
             return Pumped(
                 terminal=self._explained(terminal, exchange),
                 status=exchange.status,

@@ -114,6 +114,7 @@ class _Attempting:
             pipe=Pipe(self._pipe(one)),
             sink=self._sink,
             timeouts=self._timeouts(one.prepared),
+            marks=one.marks,
         )
         terminal = one.pumped.terminal
         if isinstance(terminal, Failed):

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from adapters.adapter import Pumped
+from adapters.canonical.events import Finished
 from adapters.canonical.faults import Fault
 from gateway.flow.context import Call, Prepared
 from gateway.flow.gate import Gate
@@ -141,8 +142,13 @@ class Books:
         return request_end(settled, first_cause, one.number, timings)
 
     async def cancelled(self, one: Try, chain: Sequence[Fault]) -> None:
-        """The caller left: a proven end stays a success, anything else is a cancel."""
-        await self.settle(one, Fault("cancelled", GONE), chain, last=True)
+        """The caller left: a proven end stays a success (case A04), anything else is a cancel.
+        What had not been sent by then costs nothing."""
+        fault = None
+        if not isinstance(one.meter.terminal, Finished):
+            billed = None if "sent" in one.marks else False
+            fault = Fault("cancelled", GONE, billed=billed)
+        await self.settle(one, fault, chain, last=True)
 
     def _tell(self, one: Try, fault: Fault | None, settled: Settlement) -> None:
         runtime, name = self._call.runtime, one.deployment
