@@ -1,0 +1,146 @@
+"""What a run is asked to do: plain values, whole and resolved.
+
+A run carries everything that it will need (its agents, those that they may hand over to, its
+rules), so that no later change of an agent changes a run that has begun. Must not know how the
+callers' JSON looks, nor where agents are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from adapters.canonical.parts import NO_EXTRAS
+from adapters.canonical.plain import parsed, plain
+from adapters.canonical.request import Message, Reasoning, Request, Sampling
+from gateway.tools.base import Policy, ToolSpec
+
+Kind = Literal["agent", "call", "workflow"]
+OnBudget = Literal["incomplete", "wait"]
+OnViolation = Literal["block", "fail"]
+ContextPolicy = Literal["refuse", "trim_history", "truncate_tool_results"]
+
+MAX_TURNS = 10
+APPROVAL_SECONDS = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a run may use in all; ``None`` is unlimited, ``0`` lets nothing through.
+
+    ``nano`` is nano-dollars; ``tokens`` counts input and output; ``seconds`` is the time that
+    the run is at work, not the time that it waits for a person.
+    """
+
+    nano: int | None = None
+    tokens: int | None = None
+    tool_calls: int | None = None
+    seconds: float | None = None
+
+
+NO_BUDGET = Budget()
+
+
+@dataclass(frozen=True, slots=True)
+class Approvals:
+    """How long an approval may stay unanswered, in seconds, and what counts as its answer then."""
+
+    expires_in: float = APPROVAL_SECONDS
+    default: Literal["deny", "approve"] = "deny"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule of a contract, checked by program on what has happened.
+
+    ``require``: ``tool`` must have succeeded before ``before`` is called. ``at_most``: ``tool`` is
+    called ``count`` times at most. ``claims``: the answer's claims cite tool calls or are marked
+    as assumptions. ``block`` refuses the call (or the answer) and tells the model why; ``fail``
+    ends the run.
+    """
+
+    kind: Literal["require", "at_most", "claims"]
+    tool: str | None = None
+    before: str | None = None
+    count: int = 0
+    on_violation: OnViolation = "block"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSpec:
+    """An agent: a model with instructions and tools.
+
+    ``tools`` are names of the registry, or ``agent:NAME`` and ``workflow:NAME`` for child runs;
+    ``client_tools`` are done by the caller. ``tool_policy`` is by tool name; ``handoffs`` are
+    names of agents. ``prompt`` is the id of a stored template in place of ``instructions``.
+    """
+
+    name: str
+    model: str
+    description: str | None = None
+    instructions: str | None = None
+    prompt: str | None = None
+    tools: tuple[str, ...] = ()
+    client_tools: tuple[ToolSpec, ...] = ()
+    tool_policy: Mapping[str, Policy] = NO_EXTRAS
+    approvals: Approvals = Approvals()
+    handoffs: tuple[str, ...] = ()
+    output_schema: Mapping[str, Any] | None = None
+    max_turns: int = MAX_TURNS
+    parallel_tools: bool = True
+    context: ContextPolicy | None = None
+    sampling: Sampling = field(default_factory=Sampling)
+    reasoning: Reasoning | None = None
+    budget: Budget = NO_BUDGET
+    on_budget: OnBudget | None = None
+    contract: tuple[Rule, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunSpec:
+    """One run: who begins, with what, within which bounds.
+
+    ``agents`` holds the first agent (``agent``) and all that it can reach. ``history`` is the
+    conversation of ``previous_run_id``. ``call`` is the one request of a run of kind ``call``,
+    ``workflow`` the graph of one of kind ``workflow``. ``parent`` names the run whose tool call
+    this run is.
+    """
+
+    kind: Kind
+    agent: str = ""
+    agents: tuple[AgentSpec, ...] = ()
+    input: tuple[Message, ...] = ()
+    history: tuple[Message, ...] = ()
+    call: Request | None = None
+    workflow: Mapping[str, Any] | None = None
+    budget: Budget = NO_BUDGET
+    on_budget: OnBudget = "incomplete"
+    on_disconnect: Literal["continue", "cancel"] = "continue"
+    metadata: Mapping[str, str] = NO_EXTRAS
+    end_user: str | None = None
+    previous_run_id: str | None = None
+    parent: str | None = None
+
+    def find(self, name: str) -> AgentSpec:
+        """The agent of this name.
+
+        :raises KeyError: it was not resolved with the run, which is a mistake of ours.
+        """
+        for agent in self.agents:
+            if agent.name == name:
+                return agent
+        raise KeyError(name)
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON data, for ``run.created``."""
+        shown: dict[str, Any] = plain(self)
+        return shown
+
+
+def parsed_spec(data: Any) -> RunSpec:
+    """The spec that :meth:`RunSpec.plain` wrote.
+
+    :raises ValueError: for data that was never written so.
+    """
+    return parsed(RunSpec, data)
