@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gateway.store.books.responses import ResponsesBook, Script
-from gateway.store.postgres.writer import Connection
+from gateway.store.postgres.driver import Connection
 from gateway.store.sql import numbered
 
 
