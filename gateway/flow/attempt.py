@@ -192,7 +192,11 @@ class _Attempting:
         return Outcome(
             terminal=Failed(shown),
             committed=False,
-            head=Head(attempts=tuple(self._notes), dropped=self._call.dropped),
+            head=Head(
+                attempts=tuple(self._notes),
+                dropped=self._call.dropped,
+                rates=await self._books.rates(),
+            ),
             considered=self._route.considered,
         )
 

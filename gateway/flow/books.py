@@ -195,6 +195,14 @@ class Books:
         row = request_row(self._call, self._route)
         await shielded(self._call.runtime.store.record_refusal(row, end))
 
+    async def rates(self) -> Mapping[str, RateState]:
+        """Where the key's rate limits stand, for an answer to a call that took nothing."""
+        principal = self._call.principal
+        if principal.limits.rpm is None and principal.limits.tpm is None:
+            return {}
+        runtime = self._call.runtime
+        return await runtime.store.rates(principal.key_id, principal.limits, runtime.clock.wall())
+
     async def left(self, attempts: int, chain: Sequence[Fault]) -> None:
         """The caller left between two attempts."""
         gone = Fault("cancelled", GONE)
