@@ -130,7 +130,7 @@ class Watch:
             row.message.format(seconds=seconds),
             code=row.code,
             phase=row.phase,
-            billed=row.billed,
+            billed=_LIMITS[self.phase].billed,  # `total` may pass while nothing has been sent
         )
 
     def close(self) -> None:

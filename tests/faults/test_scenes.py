@@ -47,6 +47,12 @@ ALIASES = (
     alias("refused", ("nobody", "any"), ("openai", "after-nobody"), retries=1),
     alias("crowded", ("small", "paced-20-50"), ("openai", "roomy"), retries=0),
     alias(
+        "hurried",
+        ("small", "paced-20-50"),
+        retries=0,
+        timeouts={"connect": 5, "first_event": 5, "between_events": 5, "total": 0.3},
+    ),
+    alias(
         "prefill",
         ("openai", "fault-status-503"),
         ("anthropic", "fault-no-prefill"),
@@ -175,6 +181,16 @@ async def test_connection_pool_full(g: Harness, board: Board) -> None:
     assert (await first).data()[-1] == "[DONE]"
     assert len(g.simulator.log.of("paced-20-50")) == 1
     board.tell("connection pool full", "rescued")
+
+
+async def test_what_never_left_costs_nothing_whichever_time_out_ended_it(g: Harness) -> None:
+    first = asyncio.create_task(g.chat("crowded", stream=True))
+    await g.simulator.log.wait_for(1, model="paced-20-50")
+    second = await g.chat("hurried", max_tokens=100)
+    assert second.status == 504
+    attempt = (await g.explain(second))["attempts"][0]
+    assert (attempt["usage_source"], attempt["cost_nano"]) == ("unknown", 0)
+    await first
 
 
 PREFILLED = [
