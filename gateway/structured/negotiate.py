@@ -1,0 +1,176 @@
+"""How a JSON answer is asked for, by what the deployment can do.
+
+Three tiers (design section 7): its own JSON Schema output, or a tool that is forced where it has
+only tools; JSON mode with the schema in the instructions; instructions alone. The answer is
+held against the caller's own schema whichever tier was used. Pure: the caller's request and
+schema are never changed. Must not know HTTP or a provider's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from adapters.canonical.facts import Facts, schema_tier
+from adapters.canonical.parts import Dialect, Text
+from adapters.canonical.request import (
+    FunctionTool,
+    JsonObject,
+    JsonSchema,
+    Output,
+    Request,
+    ToolChoice,
+)
+from adapters.wire.json import dumps
+from adapters.wire.names import caller_name
+from adapters.wire.strict_schema import Path, strict
+
+Tier = Literal["native", "tool", "object", "instructions"]
+
+ONE_JSON = (
+    "Answer with one JSON {what} and nothing else: no explanation, no Markdown, no code fence."
+)
+ONE_SCHEMA = ONE_JSON + " It must be valid against this JSON Schema:\n"
+
+ANSWER_TOOL = "Give the answer by calling this tool; its arguments are the answer."
+"""The description of a tool that stands for an output schema which has none of its own."""
+
+UNIONS = ("anyOf", "oneOf", "allOf", "$ref")
+"""Keywords that a tool's parameters can't begin with everywhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The request as it goes to one deployment, and how its answer is to be read.
+
+    ``optional``: properties that were made nullable, whose nulls come out of the answer again.
+    ``tool``: the forced tool whose arguments are the answer. ``adjusted`` says what was changed,
+    as ``name=from->to``.
+    """
+
+    request: Request
+    tier: Tier
+    optional: tuple[Path, ...] = ()
+    tool: str | None = None
+    adjusted: tuple[str, ...] = ()
+
+
+def negotiate(
+    request: Request, dialect: Dialect, facts: Facts, *, as_it_comes: bool = False
+) -> Asked | None:
+    """How ``request`` asks a deployment for JSON; ``None`` if it does not.
+
+    :param dialect: the deployment's.
+    :param as_it_comes: the answer can't be changed before the caller sees it.
+    """
+    output = request.output
+    if output is None:
+        return None
+    asked = _asked(request, output, dialect, facts)
+    if as_it_comes and asked.optional:
+        return _loosely(request, output)
+    return asked
+
+
+def _asked(request: Request, output: Output, dialect: Dialect, facts: Facts) -> Asked:
+    tier = schema_tier(request, facts)
+    if isinstance(output, JsonSchema):
+        if tier == "native":
+            return _NATIVE.get(dialect, _as_it_is)(request, output)
+        if tier == "instructions" and _can_force(request, output, facts):
+            return _forced(request, output)
+    if tier == "object":
+        return _json_mode(request, output)
+    said = _instructed(request, output, None)
+    return Asked(said, "instructions", adjusted=(_note(request, "instructions"),))
+
+
+def _note(request: Request, what: str) -> str:
+    asked = "json_schema" if isinstance(request.output, JsonSchema) else "json_object"
+    return f"{caller_name(request.origin, 'output')}={asked}->{what}"
+
+
+# --------------------------------------------------------------------------- native
+
+
+def _as_it_is(request: Request, _output: JsonSchema) -> Asked:
+    """The dialect projects the schema itself."""
+    return Asked(request, "native")
+
+
+def _strictly(request: Request, output: JsonSchema) -> Asked:
+    """OpenAI's own form: strict where the caller wants it so and the meaning can be kept.
+
+    A caller of another protocol, whose output formats are always strict, has no word for it.
+    """
+    wanted = output.strict
+    if wanted is None and request.origin == "anthropic-messages":
+        wanted = True
+    if not wanted:
+        return Asked(request, "native")
+    form = strict(output.schema)
+    if form is None:
+        return _loosely(request, output)
+    sent = output.schema if form.schema == output.schema else form.schema
+    strictly = replace(request, output=replace(output, strict=True, schema=sent))
+    return Asked(strictly, "native", form.optional)
+
+
+def _loosely(request: Request, output: Output) -> Asked:
+    """The schema as it is, and not strict."""
+    loose = replace(output, strict=False) if isinstance(output, JsonSchema) else output
+    note = f"{caller_name(request.origin, 'output')}.strict=true->false"
+    return Asked(replace(request, output=loose), "native", adjusted=(note,))
+
+
+_NATIVE: Mapping[Dialect, Callable[[Request, JsonSchema], Asked]] = {
+    "openai-chat": _strictly,
+    "openai-responses": _strictly,
+}
+"""The protocols that have a strict form; in the others the dialect makes its own."""
+
+
+# --------------------------------------------------------------------------- the lower tiers
+
+
+def _can_force(request: Request, output: JsonSchema, facts: Facts) -> bool:
+    """Whether a forced tool can stand for the schema: one that is free, before a model that does
+    not think first, with an object at its root."""
+    return (
+        facts.can("tools")
+        and not request.tools
+        and request.reasoning is None
+        and output.schema.get("type") == "object"
+        and not any(keyword in output.schema for keyword in UNIONS)
+    )
+
+
+def _forced(request: Request, output: JsonSchema) -> Asked:
+    tool = FunctionTool(
+        name=output.name,
+        description=output.description or ANSWER_TOOL,
+        parameters=output.schema,
+    )
+    forced = replace(
+        request,
+        output=None,
+        tools=(tool,),
+        tool_choice=ToolChoice("named", output.name),
+    )
+    return Asked(forced, "tool", tool=output.name, adjusted=(_note(request, "forced tool"),))
+
+
+def _json_mode(request: Request, output: Output) -> Asked:
+    if isinstance(output, JsonObject):
+        return Asked(request, "object")
+    said = _instructed(request, output, JsonObject())
+    return Asked(said, "object", adjusted=(_note(request, "json_object and instructions"),))
+
+
+def _instructed(request: Request, output: Output, left: Output | None) -> Request:
+    """``request`` with its wish in words; ``left`` is what is still asked for as a field."""
+    words = ONE_JSON.format(what="object")
+    if isinstance(output, JsonSchema):
+        words = ONE_SCHEMA.format(what="value") + dumps(output.schema).decode()
+    return replace(request, output=left, instructions=(*request.instructions, Text(words)))
