@@ -21,9 +21,15 @@ from gateway.flow.count import Counted
 from gateway.flow.gate import Gate
 from gateway.flow.memory import Remember
 from gateway.flow.prepare import prepare
+from gateway.flow.prove import Promise, Proof, Unwrap, promise
 from gateway.flow.record import Meter
+from gateway.flow.repair import Repairs
 from gateway.routing.plan import Plan
 from gateway.routing.retry import Attempts, Decision, failure
+
+
+NEXT = {"again": "retry", "next": "failover", "repair": "repair", "more_room": "more_room"}
+"""What a decision makes of the next try: its kind in the ledger."""
 
 
 async def attempt(call: Call, route: Plan, counted: Counted, sink: CallSink) -> Outcome:
@@ -31,6 +37,7 @@ async def attempt(call: Call, route: Plan, counted: Counted, sink: CallSink) -> 
 
     The outcome is settled in the ledger; its terminal has not been sent.
 
+    :raises Fault: for a schema that no answer could be held against.
     :raises asyncio.CancelledError: when the caller has left, after settling what was used.
     """
     return await _Attempting(call, route, counted, sink).run()
@@ -39,13 +46,14 @@ async def attempt(call: Call, route: Plan, counted: Counted, sink: CallSink) -> 
 class _Attempting:
     """The attempts of one call, in order."""
 
-    __slots__ = ("_books", "_call", "_counted", "_notes", "_route", "_sink", "_tries")
+    __slots__ = ("_books", "_call", "_notes", "_promise", "_repairs", "_route", "_sink", "_tries")
 
     def __init__(self, call: Call, route: Plan, counted: Counted, sink: CallSink) -> None:
         runtime = call.runtime
         self._call = call
         self._route = route
-        self._counted = counted
+        self._promise = promise(call)
+        self._repairs = Repairs(call, counted)
         self._sink = sink
         self._tries = Attempts(call.alias, route.targets, call.started, runtime.random.random)
         self._books = Books(call, route)
@@ -59,7 +67,9 @@ class _Attempting:
                 return outcome
             if decision.delay > 0:
                 await self._sleep(decision.delay)
-            kind = "retry" if decision.action == "again" else "failover"
+            kind = NEXT[decision.action]
+            if kind == "failover":
+                self._repairs.start_over()
 
     async def _one(self, kind: str) -> tuple[Outcome | None, Decision]:
         """One try: the outcome if the call has ended with it, and else what to do next."""
@@ -72,7 +82,11 @@ class _Attempting:
         probe = admission == "probe"
         try:
             prepared = prepare(
-                self._counted, candidate.target, call.alias.context, strict=call.strict
+                self._repairs.asked,
+                candidate.target,
+                call.alias.context,
+                strict=call.strict,
+                verify=call.verifies,
             )
             number = tries.begin()
             one = await self._books.open(kind, number, prepared, self._stages())
@@ -91,17 +105,27 @@ class _Attempting:
         return await self._ended(one, fault)
 
     def _stages(self) -> tuple[Meter, Gate]:
-        hold = self._call.alias.commit == "complete" or not self._call.request.stream
-        return Meter(self._call.runtime.clock.monotonic), Gate(hold_all=hold)
+        return Meter(self._call.runtime.clock.monotonic), Gate(hold_all=self._call.holds)
 
     def _pipe(self, one: Try) -> list[Stage]:
         """The stages of the attempt, in the design's order; the gate is always last."""
         stages: list[Stage] = [one.meter]
+        if self._promise is not None:
+            stages += self._proving(one, self._promise)
         if self._call.request.origin == "openai-chat":
             memory, project = self._call.runtime.memory, self._call.principal.project
             stages.append(Remember(memory, project))
         stages.append(one.gate)
         return stages
+
+    def _proving(self, one: Try, promised: Promise) -> list[Stage]:
+        """What holds the answer against the promise. Behind the meter, which counts what the
+        provider sent, and behind whatever restores redacted text."""
+        asked = one.prepared.asked
+        one.proof = Proof(promised, asked, self._call.verifies)
+        if asked is None or asked.tool is None:
+            return [one.proof]
+        return [Unwrap(asked.tool), one.proof]
 
     async def _pump(self, one: Try) -> Fault | None:
         """Carry the attempt to its end; its fault, or ``None`` if the answer is whole."""
@@ -141,13 +165,23 @@ class _Attempting:
             cost = await self._books.settle(one, None, tries.chain, last=True)
             return self._outcome(one, one.pumped.terminal, cost), Decision("stop")
         committed = one.gate.committed
-        decision = tries.after(fault, now, committed=committed)
+        decision = self._reask(one, fault, now) or tries.after(fault, now, committed=committed)
         last = decision.action == "stop"
         cost = await self._books.settle(one, fault, tries.chain, last=last)
         if not last:
             return None, decision
         shown = fault if committed else failure(tries.chain)
         return self._outcome(one, Failed(shown), cost), decision
+
+    def _reask(self, one: Try, fault: Fault, now: float) -> Decision | None:
+        """Ask the same target again, where it answered and the answer did not pass."""
+        tries = self._tries
+        if fault.row.again != "reask" or one.gate.committed or not tries.room(now):
+            return None
+        decision = self._repairs.after(one)
+        if decision is not None:
+            tries.chain.append(fault)
+        return decision
 
     def _outcome(self, one: Try, terminal: Finished | Failed, cost: int | None) -> Outcome:
         return Outcome(
@@ -160,6 +194,7 @@ class _Attempting:
             model=one.meter.model,
             cost_nano=cost,
             considered=self._route.considered,
+            verdict=one.proof.verdict if one.proof is not None and one.proof.verify else None,
         )
 
     def _head(self, one: Try, outcome: str | None = None) -> Head:
@@ -173,6 +208,7 @@ class _Attempting:
             attempts=notes,
             dropped=(*self._call.dropped, *one.prepared.dropped),
             adjusted=one.prepared.adjusted,
+            mended=() if one.proof is None else tuple(map(str, one.proof.changes)),
             trimmed=one.prepared.trimmed,
             rates=one.rates,
         )

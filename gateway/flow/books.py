@@ -14,6 +14,7 @@ from adapters.canonical.events import Finished
 from adapters.canonical.faults import Fault
 from gateway.flow.context import Call, Prepared
 from gateway.flow.gate import Gate
+from gateway.flow.prove import Proof
 from gateway.flow.record import Ended, Meter, request_end, settlement
 from gateway.flow.shielded import shielded
 from gateway.observe.metrics import AttemptEnd
@@ -50,6 +51,7 @@ class Try:
     rates: Mapping[str, RateState] = field(default_factory=dict)
     probe: bool = False
     pumped: Pumped | None = None
+    proof: Proof | None = None
 
     @property
     def deployment(self) -> str:
@@ -132,7 +134,8 @@ class Books:
         return settled.cost_nano
 
     def _settlement(self, one: Try, fault: Fault | None) -> Settlement:
-        ended = Ended(fault, one.gate.committed, one.pumped, one.marks)
+        counts = one.proof.counts() if one.proof is not None else {}
+        ended = Ended(fault, one.gate.committed, one.pumped, one.marks, counts)
         return settlement(self._call, one.id, one.prepared, one.meter, ended)
 
     def _end(self, settled: Settlement, one: Try, chain: Sequence[Fault]) -> RequestEnd:

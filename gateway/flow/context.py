@@ -25,6 +25,9 @@ from gateway.routing.breaker import Breakers
 from gateway.routing.stats import Stats
 from gateway.settings.snapshot import Alias, Deployment, Snapshot, Target
 from gateway.store.base import RateState, Store
+from gateway.structured.check import Schemas
+from gateway.structured.negotiate import Asked
+from gateway.structured.verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,7 @@ class Runtime:
     clock: Clock
     random: random.Random
     memory: Memory
+    schemas: Schemas = field(default_factory=Schemas)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,8 @@ class Call:
     ``id`` is the request id on every answer, row and log line. ``started`` is monotonic, ``at``
     wall time, both in seconds. ``size`` is the caller's body in bytes; ``dropped`` names fields
     of it that go to no provider. ``strict`` makes a dropped field a 400. ``parent`` names the run
-    or the call that this one belongs to.
+    or the call that this one belongs to. ``verify`` is the caller's word on how a checked answer
+    is streamed, ``None`` for the alias's.
     """
 
     id: str
@@ -64,6 +69,25 @@ class Call:
     strict: bool = False
     parent: str | None = None
     trace_id: str | None = None
+    verify: bool | None = None
+
+    @property
+    def proves(self) -> bool:
+        """Whether the answer has to pass a schema, or its tool calls theirs."""
+        checks_calls = self.alias.on_invalid_arguments == "repair" and bool(self.request.tools)
+        return self.request.output is not None or checks_calls
+
+    @property
+    def verifies(self) -> bool:
+        """Whether a checked answer is streamed as it comes, its verdict at the end."""
+        wanted = self.alias.structured == "verify" if self.verify is None else self.verify
+        return wanted and self.request.stream and self.proves
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing goes out before the whole answer is there."""
+        proven_first = self.proves and not self.verifies
+        return self.alias.commit == "complete" or not self.request.stream or proven_first
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +96,7 @@ class Prepared:
 
     ``tokens`` is the reservation: the input estimate with its error bound, plus the output's
     ceiling; ``nano`` is its price in nano-dollars. ``trimmed`` counts what was left out so that
-    it fits the window.
+    it fits the window. ``asked`` is how JSON was asked for, if it was.
     """
 
     target: Target
@@ -83,6 +107,7 @@ class Prepared:
     tokens: int
     nano: int
     trimmed: Mapping[str, int]
+    asked: Asked | None = None
 
     @property
     def facts(self) -> Facts:
@@ -110,6 +135,7 @@ class Head:
     dropped: tuple[str, ...] = ()
     adjusted: tuple[str, ...] = ()
     trimmed: Mapping[str, int] = NO_EXTRAS
+    mended: tuple[str, ...] = ()
     rates: Mapping[str, RateState] = field(default_factory=dict)
 
 
@@ -130,7 +156,8 @@ class CallSink(Protocol):
 class Outcome:
     """How a call ended, settled in the ledger and not yet told to the caller.
 
-    ``committed``: content has gone out, so a fault must be told in-band.
+    ``committed``: content has gone out, so a fault must be told in-band. ``verdict`` is that on
+    an answer which was streamed unproven.
     """
 
     terminal: Terminal
@@ -142,6 +169,7 @@ class Outcome:
     first_content_at: float | None = None
     cost_nano: int | None = None
     considered: Sequence[Mapping[str, Any]] = ()
+    verdict: Verdict | None = None
 
     @property
     def failed(self) -> bool:

@@ -16,15 +16,18 @@ from gateway.policy.tokens import Estimate
 from gateway.policy.tokens import estimate as measured
 from gateway.policy.window import Policy
 from gateway.settings.snapshot import Target
+from gateway.structured.negotiate import negotiate
 
 MILLION = 1_000_000
 
 
-def prepare(counted: Counted, target: Target, policy: Policy, *, strict: bool) -> Prepared:
+def prepare(
+    counted: Counted, target: Target, policy: Policy, *, strict: bool, verify: bool = False
+) -> Prepared:
     """Make the counted request ready for ``target``.
 
     :param policy: what may be trimmed where the window is too small.
-
+    :param verify: a JSON answer goes to the caller as it comes.
     :raises Fault: ``bad_request`` or ``unsupported`` for what can't be sent there,
         ``context_overflow`` for what can't be made to fit; under ``strict`` also for
         what would have to be dropped.
@@ -35,7 +38,9 @@ def prepare(counted: Counted, target: Target, policy: Policy, *, strict: bool) -
     check_results(request)
     fitted = constrain(request, facts)
     dialect = DIALECTS[deployment.provider.dialect]
-    encoded = dialect.encode(fitted.request, deployment.model, facts)
+    asked = negotiate(fitted.request, dialect.name, facts, as_it_comes=verify)
+    sent = fitted.request if asked is None else asked.request
+    encoded = dialect.encode(sent, deployment.model, facts)
     dropped = (*fitted.dropped, *encoded.dropped)
     if strict and dropped:
         raise Fault(
@@ -50,11 +55,12 @@ def prepare(counted: Counted, target: Target, policy: Policy, *, strict: bool) -
         target=target,
         encoded=encoded,
         dropped=dropped,
-        adjusted=(*fitted.adjusted, *encoded.adjusted),
+        adjusted=(*fitted.adjusted, *(() if asked is None else asked.adjusted), *encoded.adjusted),
         estimated_input=estimate.tokens,
         tokens=estimate.tokens + estimate.bound + output,
         trimmed=trimmed,
         nano=reservation(estimate, output, facts.price),
+        asked=asked,
     )
 
 

@@ -7,7 +7,7 @@ dialect the provider speaks.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from adapters.adapter import Pumped
@@ -148,12 +148,14 @@ def _estimated(prepared: Prepared, meter: Meter, seen: Usage | None) -> Usage:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """An attempt's end, as far as the row needs it. ``fault`` is ``None`` for success."""
+    """An attempt's end, as far as the row needs it. ``fault`` is ``None`` for success; ``counts``
+    are those of the proof."""
 
     fault: Fault | None
     committed: bool
     pumped: Pumped | None
     timings: Mapping[str, float]
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 def status_of(ended: Ended, meter: Meter) -> Status:
@@ -203,7 +205,10 @@ def settlement(
         adjusted=prepared.adjusted,
         injected=prepared.encoded.injected,
         timings=_stages(ended.timings, ended.pumped),
-        counts={f"trimmed_{name}": number for name, number in prepared.trimmed.items()},
+        counts={
+            **{f"trimmed_{name}": number for name, number in prepared.trimmed.items()},
+            **ended.counts,
+        },
     )
 
 

@@ -14,7 +14,7 @@ from adapters.canonical.faults import Fault
 from gateway.routing.plan import Candidate
 from gateway.settings.snapshot import Alias
 
-Action = Literal["again", "next", "stop"]
+Action = Literal["again", "next", "stop", "repair", "more_room"]
 
 BACKOFF_BASE = 0.25
 """Seconds: the upper end of the first back-off; it doubles with each try on a target."""
