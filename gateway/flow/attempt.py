@@ -27,7 +27,6 @@ from gateway.flow.repair import Repairs
 from gateway.routing.plan import Plan
 from gateway.routing.retry import Attempts, Decision, failure
 
-
 NEXT = {"again": "retry", "next": "failover", "repair": "repair", "more_room": "more_room"}
 """What a decision makes of the next try: its kind in the ledger."""
 
