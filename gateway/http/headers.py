@@ -30,6 +30,8 @@ def head_headers(head: Head) -> Headers:
         _listed(headers, b"x-gateway-adjusted", list(head.adjusted))
     if head.trimmed:
         _listed(headers, b"x-gateway-trimmed", [f"{n}={v}" for n, v in head.trimmed.items()])
+    if head.mended:
+        _listed(headers, b"x-gateway-mended", list(head.mended))
     for kind, name in RATE_NAMES.items():
         state = head.rates.get(kind)
         if state is not None:

@@ -22,6 +22,14 @@ MAX_PARAM = 200
 MAX_DATA_TEXT = 2_000
 """Characters; long texts end in an ellipsis."""
 
+MAX_RAW = 16_000
+"""Characters of a model's answer that did not pass: its caller may want to save what is in it."""
+MAX_RAW_BODY = 100_000
+"""Bytes of an error body that holds one."""
+
+PROVIDERS = frozenset({"provider", "operator", "model"})
+"""Whose faults name the provider that they happened at, for the person at the screen."""
+
 
 class Words(NamedTuple):
     """What one kind is called: OpenAI's ``type``, Anthropic's ``type``, and the ``code``."""
@@ -104,10 +112,12 @@ def envelope(fault: Fault, dialect: Dialect, request_id: str | None = None) -> R
 
 
 def body(fault: Fault, dialect: Dialect, request_id: str | None = None) -> bytes:
-    """The error as one JSON object, at most :data:`MAX_BODY` bytes."""
+    """The error as one JSON object, at most :data:`MAX_BODY` bytes, or :data:`MAX_RAW_BODY`
+    where it has an answer in it."""
     error = error_object(fault, dialect)
     written = dumps(_wrapped(error, dialect, request_id))
-    if len(written) > MAX_BODY and fault.data:
+    most = MAX_RAW_BODY if fault.row.blame == "model" else MAX_BODY
+    if len(written) > most and fault.data:
         for name in fault.data:
             error.pop(name, None)
         error["data_omitted"] = True
@@ -119,7 +129,12 @@ def error_object(fault: Fault, dialect: Dialect) -> dict[str, Any]:
     """The object inside the envelope, also for errors in the middle of a stream."""
     words = WORDS[fault.kind]
     anthropic = dialect == "anthropic-messages"
-    error: dict[str, Any] = {name: _bounded(value) for name, value in (fault.data or {}).items()}
+    error: dict[str, Any] = {
+        name: _bounded(value, MAX_RAW if name == "raw" else MAX_DATA_TEXT)
+        for name, value in (fault.data or {}).items()
+    }
+    if fault.deployment is not None and fault.row.blame in PROVIDERS:
+        error["provider"] = fault.deployment.partition("/")[0]
     error["message"] = _cut(fault.message, MAX_MESSAGE)
     error["type"] = words.anthropic if anthropic else words.openai
     error["param"] = None if fault.param is None else _cut(fault.param, MAX_PARAM)
@@ -138,10 +153,10 @@ def _cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def _bounded(value: Any) -> Any:
+def _bounded(value: Any, limit: int = MAX_DATA_TEXT) -> Any:
     """``value`` with every long text in it cut; the size of the whole is checked later."""
     if isinstance(value, str):
-        return _cut(value, MAX_DATA_TEXT)
+        return _cut(value, limit)
     if isinstance(value, list | tuple):
         return [_bounded(item) for item in value[:20]]
     if isinstance(value, Mapping):

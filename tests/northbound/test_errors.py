@@ -79,18 +79,40 @@ def test_a_code_of_the_raisers_own_wins():
 
 
 def test_bodies_are_bounded_and_details_stay_inside():
-    fault = Fault(
-        "output_invalid",
-        "m" * 50_000,
-        detail="secret detail",
-        param="p" * 50_000,
-        data={"raw": "é" * 50_000, "errors": ["e" * 5_000] * 500},
-    )
-    for dialect in ("openai-chat", "anthropic-messages"):
-        body = errors.body(fault, dialect)
-        assert len(body) <= errors.MAX_BODY
-        assert b"secret detail" not in body
-        assert json.loads(body)["error"]["data_omitted"] is True
+    for kind, most in (("rate_limited", errors.MAX_BODY), ("output_invalid", errors.MAX_RAW_BODY)):
+        fault = Fault(
+            kind,
+            "m" * 50_000,
+            detail="secret detail",
+            param="p" * 50_000,
+            data={"raw": "é" * 50_000, "errors": [{"a": "é" * 5_000, "b": "é" * 5_000}] * 500},
+        )
+        for dialect in ("openai-chat", "anthropic-messages"):
+            body = errors.body(fault, dialect)
+            assert len(body) <= most
+            assert b"secret detail" not in body
+            assert json.loads(body)["error"]["data_omitted"] is True
+
+
+def test_a_whole_answer_that_did_not_pass_is_shown():
+    raw = '{"text": "' + "é" * 9_000 + '"}'
+    error = json.loads(errors.body(Fault("output_invalid", "x", data={"raw": raw}), "openai-chat"))
+    assert error["error"]["raw"] == raw
+
+
+def test_whose_fault_it_was_names_the_provider():
+    for kind, named in (
+        ("upstream_server", True),
+        ("output_invalid", True),
+        ("upstream_auth", True),
+        ("bad_request", False),
+    ):
+        for dialect in ("openai-chat", "openai-responses", "anthropic-messages"):
+            fault = Fault(kind, "x", deployment="acme/some/model")
+            error = json.loads(errors.body(fault, dialect))["error"]
+            assert error.get("provider") == ("acme" if named else None)
+            assert error["type"]
+            assert error["code"] == ("invalid_request" if kind == "bad_request" else kind)
 
 
 def test_data_that_fits_is_shown():
