@@ -59,13 +59,22 @@ class _Attempting:
         self._notes: list[AttemptNote] = []
 
     async def run(self) -> Outcome:
+        """The whole call. A caller may leave at any moment, between two attempts too: then
+        the call's own row is closed here, if the attempt under way has not closed it."""
+        try:
+            return await self._all()
+        except asyncio.CancelledError:
+            await self._books.left(len(self._notes), self._tries.chain)
+            raise
+
+    async def _all(self) -> Outcome:
         kind = "first"
         while True:
             outcome, decision = await self._one(kind)
             if outcome is not None:
                 return outcome
             if decision.delay > 0:
-                await self._sleep(decision.delay)
+                await asyncio.sleep(decision.delay)
             kind = NEXT[decision.action]
             if kind == "failover":
                 self._repairs.start_over()
@@ -234,11 +243,3 @@ class _Attempting:
             ),
             considered=self._route.considered,
         )
-
-    async def _sleep(self, delay: float) -> None:
-        """Wait before the next try; a caller that leaves meanwhile closes the books."""
-        try:
-            await asyncio.sleep(delay)
-        except asyncio.CancelledError:
-            await self._books.left(len(self._notes), self._tries.chain)
-            raise

@@ -62,12 +62,13 @@ class Try:
 class Books:
     """One call's entries in the ledger."""
 
-    __slots__ = ("_call", "_opened", "_route")
+    __slots__ = ("_call", "_closed", "_opened", "_route")
 
     def __init__(self, call: Call, route: Plan) -> None:
         self._call = call
         self._route = route
         self._opened = False
+        self._closed = False
 
     async def open(
         self, kind: str, number: int, prepared: Prepared, stages: tuple[Meter, Gate]
@@ -129,6 +130,7 @@ class Books:
         settled = self._settlement(one, fault)
         if last:
             settled = replace(settled, request=self._end(settled, one, chain))
+            self._closed = True
         self._tell(one, fault, settled)
         await shielded(self._call.runtime.store.settle_attempt(settled))
         return settled.cost_nano
@@ -186,6 +188,7 @@ class Books:
 
     async def refused(self, fault: Fault, attempts: int) -> None:
         """Write down a call that ends without a further attempt."""
+        self._closed = True
         now = self._call.runtime.clock.monotonic()
         end = RequestEnd(
             status="cancelled" if fault.kind == "cancelled" else "failed",
@@ -207,7 +210,9 @@ class Books:
         return await runtime.store.rates(principal.key_id, principal.limits, runtime.clock.wall())
 
     async def left(self, attempts: int, chain: Sequence[Fault]) -> None:
-        """The caller left between two attempts."""
+        """The caller left; close the call, unless its last attempt has."""
+        if self._closed:
+            return
         gone = Fault("cancelled", GONE)
         gone.attempts = tuple(chain)
         await self.refused(gone, attempts)
