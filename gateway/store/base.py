@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from gateway.settings.snapshot import Limits
+from gateway.store.idempotency import IdempotencyBook
 from gateway.store.responses import ResponseBook
 
 Status = Literal["open", "completed", "failed", "partial", "cancelled", "interrupted"]
@@ -170,7 +171,7 @@ class UsageQuery:
     project: str | None = None
 
 
-class Store(ResponseBook, Protocol):
+class Store(ResponseBook, IdempotencyBook, Protocol):
     """The books. Every method may raise ``Fault("store_unavailable")``."""
 
     async def open(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from adapters.canonical.clock import Clock
 from gateway.settings.snapshot import StoreSettings
 from gateway.store.base import StoreError
+from gateway.store.books.idempotency import AnswersBook
 from gateway.store.books.reports import ReportsBook
 from gateway.store.jobs import Committed
 from gateway.store.postgres.database import Database
@@ -18,7 +19,9 @@ from gateway.store.postgres.responses import PostgresResponses
 from gateway.store.postgres.upkeep import PostgresUpkeep
 
 
-class PostgresStore(PostgresLedger, PostgresKeys, PostgresResponses, ReportsBook, PostgresUpkeep):
+class PostgresStore(
+    PostgresLedger, PostgresKeys, PostgresResponses, AnswersBook, ReportsBook, PostgresUpkeep
+):
     """See :class:`gateway.store.base.Store`."""
 
     def __init__(self, settings: StoreSettings, *, clock: Clock, committed: Committed) -> None:

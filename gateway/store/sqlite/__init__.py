@@ -7,6 +7,7 @@ from pathlib import Path
 from adapters.canonical.clock import Clock
 from gateway.settings.snapshot import StoreSettings
 from gateway.store.base import StoreError
+from gateway.store.books.idempotency import AnswersBook
 from gateway.store.books.reports import ReportsBook
 from gateway.store.jobs import Committed
 from gateway.store.sqlite.database import Database
@@ -32,7 +33,9 @@ def database_path(url: str) -> Path:
     return Path(name)
 
 
-class SqliteStore(SqliteLedger, SqliteKeys, SqliteResponses, ReportsBook, SqliteUpkeep):
+class SqliteStore(
+    SqliteLedger, SqliteKeys, SqliteResponses, AnswersBook, ReportsBook, SqliteUpkeep
+):
     """See :class:`gateway.store.base.Store`."""
 
     def __init__(
@@ -49,6 +52,7 @@ class SqliteStore(SqliteLedger, SqliteKeys, SqliteResponses, ReportsBook, Sqlite
         if self._serving:
             try:
                 await self.settle_orphans()
+                await self.release_keys()
             except BaseException:
                 await self.close()
                 raise
