@@ -58,7 +58,7 @@ class Server:
                 **self._as_user(),
             )
         for _ in range(200):
-            if self._run("psql", "-c", "SELECT 1", check=False) == 0:
+            if self._run("psql", "-d", "postgres", "-c", "SELECT 1", check=False) == 0:
                 return
             time.sleep(0.05)
         raise AssertionError((self._home / "log").read_text()[-2000:])
@@ -80,13 +80,18 @@ class Server:
     def database(self) -> str:
         """The URL of a fresh, empty database."""
         name = f"test_{next(self._numbers)}"
-        self._run("psql", "-c", f"CREATE DATABASE {name}")
+        self._run("psql", "-d", "postgres", "-c", f"CREATE DATABASE {name}")
         return f"postgresql://{USER}@127.0.0.1:{self.port}/{name}"
+
+    def load(self, url: str, dump: Path) -> None:
+        """Run a file of SQL in the database that ``url`` names."""
+        words = ["-v", "ON_ERROR_STOP=1", "-d", url.rpartition("/")[2], "-c", dump.read_text()]
+        self._run("psql", *words)
 
     def _run(self, program: str, *words: str | Path, check: bool = True) -> int:
         where: list[str] = []
         if program == "psql":
-            where = ["-X", "-q", "-h", "127.0.0.1", "-p", str(self.port), "-U", USER, "postgres"]
+            where = ["-X", "-q", "-h", "127.0.0.1", "-p", str(self.port), "-U", USER]
         done = subprocess.run(
             [self._bin / program, *where, *words],
             capture_output=True,

@@ -1,0 +1,127 @@
+"""Every released schema becomes today's, with its rows; a newer one is refused.
+
+``schemas/`` holds a dump of each released schema, with a call that ended, one that was open and a
+key: ``sqlite3 FILE .dump`` and ``pg_dump --inserts --no-owner`` of a database that the release
+made. When a release changes the schema, add the dumps of the one before it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gateway.settings.snapshot import Limits
+from gateway.store import migrations as steps
+from gateway.store.base import StoreError, UsageQuery
+from gateway.store.migrations import Migration, migrations, pending
+from gateway.store.sqlite import database
+from tests.store.booking import Books
+from tests.store.postgres_server import Server
+
+DUMPS = sorted((Path(__file__).parent / "schemas").glob("*.sql"))
+COLUMNS = {
+    "sqlite": """SELECT m.name AS tab, c.name AS col, c.type AS type, c."notnull" AS needed
+        FROM sqlite_master AS m JOIN pragma_table_info(m.name) AS c
+        WHERE m.type = 'table' ORDER BY tab, col""",
+    "postgres": """SELECT table_name AS tab, column_name AS col, data_type AS type,
+        is_nullable AS needed FROM information_schema.columns WHERE table_schema = 'public'
+        ORDER BY tab, col""",
+}
+INDEXES = {
+    "sqlite": "SELECT name FROM sqlite_master WHERE type = 'index' ORDER BY name",
+    "postgres": "SELECT indexname AS name FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1",
+}
+
+
+def load_sqlite(dump: Path, url: str) -> None:
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as conn:
+        conn.executescript(dump.read_text())
+
+
+async def test_there_are_dumps() -> None:
+    assert {dump.name for dump in DUMPS} >= {"sqlite-1.sql", "postgres-1.sql"}
+
+
+@pytest.mark.parametrize("dump", DUMPS, ids=lambda dump: dump.stem)
+async def test_an_older_database_becomes_todays(dump: Path, request: pytest.FixtureRequest) -> None:
+    kind = dump.stem.partition("-")[0]
+    url = request.getfixturevalue(f"{kind}_url")
+    if kind == "sqlite":
+        load_sqlite(dump, url)
+        fresh_url = url.replace("gateway.db", "fresh.db")
+    else:
+        server: Server = request.getfixturevalue("postgres")
+        server.load(url, dump)
+        fresh_url = server.database()
+    async with Books(url) as old, Books(fresh_url) as fresh:
+        assert await old.sql(COLUMNS[kind]) == await fresh.sql(COLUMNS[kind])
+        assert await old.sql(INDEXES[kind]) == await fresh.sql(INDEXES[kind])
+        await old.store.expire(old.clock.at + 1000)
+        (line,) = await old.store.usage(UsageQuery(by=()))
+        assert (line["requests"], line["cost_nano"]) == (2, 1100), "the open one as reserved"
+        assert (await old.account())["reserved_nano"] == 0
+        (key,) = await old.store.keys()
+        assert (key.name, key.limits) == ("old", Limits(rpm=5))
+        await old.settle(await old.open(id="req_after"))
+
+
+async def test_a_newer_database_is_refused_and_left_alone(books: Books) -> None:
+    def newer(conn: sqlite3.Connection, entries: list[None]) -> list[None]:
+        conn.execute("INSERT INTO migrations (number, name, checksum) VALUES (99, 'x', 'y')")
+        return entries
+
+    async def newer_too(conn: object, entries: list[None]) -> list[None]:
+        await conn.execute("INSERT INTO migrations VALUES (99, 'x', 'y')")  # type: ignore[attr-defined]
+        return entries
+
+    apply: Callable[..., object] = newer if books.url.startswith("sqlite") else newer_too
+    await books.store._db.write(apply, None, "full")
+    await books.store.close()
+    with pytest.raises(StoreError, match="has schema 99"):
+        await Books(books.url).__aenter__()
+
+
+async def test_both_databases_have_the_same_steps() -> None:
+    for ours, theirs in zip(migrations("sqlite"), migrations("postgres"), strict=True):
+        assert (ours.number, ours.name) == (theirs.number, theirs.name)
+
+
+def test_a_released_step_never_changes() -> None:
+    step = Migration(1, "ledger", "CREATE TABLE a (b);", "old checksum")
+    edited = replace(step, checksum="new checksum")
+    with pytest.raises(StoreError, match="released migrations never change"):
+        pending((edited,), {1: "old checksum"}, "gateway.db")
+    assert pending((step,), {1: "old checksum"}, "gateway.db") == ()
+    assert pending((step,), {}, "gateway.db") == (step,)
+
+
+async def test_a_step_that_fails_changes_nothing(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = Migration(1, "good", "CREATE TABLE one (a);", "1")
+    bad = Migration(2, "bad", "CREATE TABLE two (a);\nCREATE TABLE two (a);", "2")
+    monkeypatch.setattr(database, "migrations", lambda kind: (good, bad))
+    with pytest.raises(StoreError, match="already exists"):
+        await Books(sqlite_url).__aenter__()
+    with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as conn:
+        tables = conn.execute("SELECT name FROM sqlite_master").fetchall()
+        assert tables == [("migrations",)]
+
+
+async def test_the_command_line_changes_no_schema_under_a_running_server(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Books(sqlite_url):
+        known = migrations("sqlite")
+        more = Migration(len(known) + 1, "more", "CREATE TABLE more (a);", "m")
+        monkeypatch.setattr(database, "migrations", lambda kind: (*known, more))
+        with pytest.raises(StoreError, match="being served"):
+            await Books(sqlite_url, serving=False).__aenter__()
+    monkeypatch.setattr(database, "migrations", steps.migrations)
+    async with Books(sqlite_url, serving=False):
+        pass
