@@ -193,7 +193,8 @@ def _linear(node: Any) -> Any:
 def _conditions(pattern: str) -> list[dict[str, Any]]:
     """A pattern with look-ahead at its start, as plain patterns that all have to hold.
 
-    ``^(?!A)(?=B)C`` is "not ``^A``, and ``^B``, and ``^C``". Pydantic writes decimals so.
+    ``^(?!A)(?=B)C`` is "not ``^A``, and ``^B``, and ``^C``". Schema generators write decimals and
+    passwords so.
 
     :raises SchemaRefused: for look-around anywhere else.
     """

@@ -20,8 +20,11 @@ from gateway.structured.bounds import part
 MAX_ERRORS = 10
 """Errors told of one answer."""
 
-MAX_UNIONS = 4
+MAX_UNIONS = 24
 """Unions within unions that are looked into."""
+
+MAX_STEPS = 8
+"""References that lead to references, followed to look at a branch."""
 
 MAX_TEXT = 160
 """Characters of each of an error's texts."""
@@ -65,11 +68,12 @@ class Explainer:
         self._root = _located(schema)
         self._registry = Registry([(ROOT, self._root)])
         self._unions: list[tuple[str, list[Any]]] = []
-        """Every union that the validator has met, by its number."""
+        """Every union that the explanation under way has met, by its number."""
         self._keywords = {keyword: self._union(keyword) for keyword in UNIONS}
 
     def violations(self, value: Any) -> list[Violation]:
         """What is wrong with ``value``, at most :data:`MAX_ERRORS` things."""
+        self._unions.clear()
         return list(islice(self._explain({"$ref": ROOT}, value, "", 0), MAX_ERRORS))
 
     def _explain(self, schema: Any, value: Any, at: str, depth: int) -> Iterator[Violation]:
@@ -127,7 +131,7 @@ class Explainer:
 
     def _likeness(self, branch: Any, value: Any) -> int:
         """How much ``branch`` seems to be meant by ``value``: its type, then its constants."""
-        for _ in range(MAX_UNIONS):
+        for _ in range(MAX_STEPS):
             if not (isinstance(branch, Mapping) and isinstance(branch.get("$ref"), str)):
                 break
             branch = part(self._root, branch["$ref"].removeprefix(ROOT))

@@ -1,0 +1,321 @@
+"""Which schemas are taken, what they cost, and what is said of an answer that does not fit."""
+
+from __future__ import annotations
+
+import copy
+import socketserver
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from gateway.structured import check
+from gateway.structured.bounds import MAX_BYTES, MAX_DEPTH, SchemaRefused
+from gateway.structured.check import Schemas
+
+
+def refused(schema: Any) -> str:
+    with pytest.raises(SchemaRefused) as caught:
+        Schemas().checker(schema)
+    return str(caught.value)
+
+
+def told(schema: Any, value: Any) -> list[tuple[str, str, str]]:
+    checker = Schemas().checker(schema)
+    assert not checker.fits(value)
+    return [(v.pointer, v.found, v.wanted) for v in checker.violations(value)]
+
+
+# --------------------------------------------------------------------------- the schema
+
+
+@pytest.fixture
+def listener() -> Iterator[tuple[str, list[str]]]:
+    """An HTTP address that notes whoever asks."""
+    asked: list[str] = []
+
+    class Note(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            asked.append("asked")
+
+    with socketserver.TCPServer(("127.0.0.1", 0), Note) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/schema.json", asked
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("keyword", ["$ref", "$dynamicRef"])
+def test_nothing_is_fetched(listener: tuple[str, list[str]], keyword: str) -> None:
+    url, asked = listener
+    assert "nothing is ever fetched" in refused({"properties": {"a": {keyword: url}}})
+    assert "nothing is ever fetched" in refused({keyword: "file:///etc/passwd"})
+    assert "nothing is ever fetched" in refused({"$id": url, keyword: "other.json"})
+    assert asked == []
+
+
+def test_a_schema_that_says_where_it_lives_is_not_looked_up(
+    listener: tuple[str, list[str]],
+) -> None:
+    url, asked = listener
+    checker = Schemas().checker({"$schema": url, "$id": url, "type": "object"})
+    assert checker.fits({})
+    assert asked == []
+
+
+def test_references_within() -> None:
+    schema = {
+        "$defs": {"a/b": {"type": "string"}, "c": {"$anchor": "c", "type": "integer"}},
+        "properties": {"x": {"$ref": "#/$defs/a~1b"}, "y": {"$ref": "#c"}, "z": {"$ref": "#"}},
+    }
+    checker = Schemas().checker(schema)
+    assert checker.fits({"x": "a", "y": 1, "z": {"x": "b"}})
+    assert not checker.fits({"z": {"z": {"y": "no"}}})
+    assert "points to nothing" in refused({"$ref": "#/$defs/none"})
+    assert "points to nothing" in refused({"$ref": "#none"})
+    assert "$id of its own" in refused({"properties": {"a": {"$id": "x"}}})
+
+
+def test_size_and_depth_are_bounded() -> None:
+    assert "bytes" in refused({"description": "x" * MAX_BYTES})
+    deep: Any = {}
+    for _ in range(MAX_DEPTH + 1):
+        deep = {"not": deep}
+    assert "levels deep" in refused(deep)
+    assert "levels deep" in refused({"$defs": {"a": deep}})
+
+
+@pytest.mark.parametrize("keyword", ["allOf", "anyOf", "oneOf"])
+@pytest.mark.parametrize("through", ["", "properties"])
+def test_references_that_double_are_refused(keyword: str, through: str) -> None:
+    def link(number: int) -> dict[str, Any]:
+        both = {keyword: [{"$ref": f"#/$defs/{number}"}, {"$ref": f"#/$defs/{number}"}]}
+        return {through: {"x": both}} if through else both
+
+    chain = {str(number): link(number + 1) for number in range(30)}
+    schema = {"$defs": {**chain, "30": {"type": "string"}}, "$ref": "#/$defs/0"}
+    started = time.process_time()
+    assert "written out" in refused(schema)
+    assert time.process_time() - started < 2
+
+
+def test_recursion_is_no_doubling() -> None:
+    node = {
+        "type": "object",
+        "properties": {
+            "left": {"anyOf": [{"$ref": "#/$defs/node"}, {"type": "null"}]},
+            "right": {"anyOf": [{"$ref": "#/$defs/node"}, {"type": "null"}]},
+        },
+        "required": ["left", "right"],
+    }
+    checker = Schemas().checker({"$defs": {"node": node}, "$ref": "#/$defs/node"})
+    tree: Any = None
+    for _ in range(10):
+        tree = {"left": tree, "right": tree}
+    assert checker.fits(tree)
+    assert not checker.fits({"left": {"left": 1, "right": None}, "right": None})
+
+
+def test_a_large_answer_against_a_costly_schema_is_not_checked() -> None:
+    costly = {"anyOf": [{"minProperties": n} for n in range(1000)]}
+    checker = Schemas().checker({"type": "array", "items": costly})
+    assert checker.affordable('[{"a":1}]')
+    assert not checker.affordable("[" + "1," * 100_000 + "1]")
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"^(a+)+$", r"^(?=(a+)+$)a", r"^(?!(a|aa)+b)a+$", r"(a|a)*$", r"^(a|aa)+$"]
+)
+def test_patterns_are_linear(pattern: str) -> None:
+    checker = Schemas().checker({"type": "string", "pattern": pattern})
+    started = time.process_time()
+    checker.fits("a" * 100_000 + "!")
+    assert time.process_time() - started < 2
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [r"(?=a)b", r"^(a+)\1$", r"^a(?<=a)b", r"^(?!a)b|c", r"^(?:(?=.*x)a)*$", r"^(?!(?=a)b)c"],
+)
+def test_patterns_that_can_t_be_linear_are_refused(pattern: str) -> None:
+    assert "bounded time" in refused({"type": "string", "pattern": pattern})
+
+
+def test_a_pattern_that_explodes_when_compiled_is_refused() -> None:
+    assert "pattern" in refused({"type": "string", "pattern": "(a{1000}){1000}"})
+    assert "pattern" in refused({"type": "string", "pattern": "("})
+
+
+PASSWORD = r"^(?=.*\d)(?=.*[a-z])(?!.*\s).{4,8}$"
+
+
+@pytest.mark.parametrize(
+    ("value", "fits"),
+    [
+        ("abc1", True),
+        ("abcd", False),
+        ("a 11", False),
+        ("a1", False),
+        ("abcdefgh1", False),
+        (7, True),
+    ],
+)
+def test_look_ahead_at_the_start_means_what_it_meant(value: Any, fits: bool) -> None:
+    assert Schemas().checker({"pattern": PASSWORD}).fits(value) is fits
+
+
+DECIMAL = r"^(?!^[-+.]*$)[+-]?0*\d*\.?\d*$"
+
+
+@pytest.mark.parametrize(
+    ("value", "fits"), [("12.50", True), (".5", True), (".", False), ("", False)]
+)
+def test_a_decimal_as_some_generators_write_it(value: str, fits: bool) -> None:
+    assert Schemas().checker({"type": "string", "pattern": DECIMAL}).fits(value) is fits
+
+
+@pytest.mark.parametrize(
+    "schema", [{"type": "text"}, {"properties": []}, {"minLength": -1}, {"items": [{}]}]
+)
+def test_what_is_no_schema_is_refused_with_its_place(schema: Any) -> None:
+    assert "draft 2020-12" in refused(schema)
+
+
+def test_formats_are_checked_and_unknown_ones_are_not() -> None:
+    checker = Schemas().checker({"properties": {"d": {"format": "date"}, "o": {"format": "odd"}}})
+    assert checker.fits({"d": "2026-11-30", "o": "x"})
+    assert not checker.fits({"d": "30.11.2026"})
+
+
+# --------------------------------------------------------------------------- the cache
+
+
+def test_schemas_are_compiled_once_and_kept_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    schemas = Schemas()
+    first = schemas.checker({"type": "string"})
+    assert schemas.checker({"type": "string"}) is first
+    for number in range(check.MAX_KEPT + 10):
+        schemas.checker({"const": number})
+    assert len(schemas) == check.MAX_KEPT
+    assert schemas.checker({"type": "string"}) is not first
+    monkeypatch.setattr(check, "MAX_KEPT_BYTES", 100)
+    schemas.checker({"const": "x" * 80})
+    assert len(schemas) == 1
+
+
+def test_a_changed_schema_is_another_one() -> None:
+    schemas = Schemas()
+    schema = {"properties": {"a": {"type": "string"}}}
+    before = copy.deepcopy(schema)
+    assert not schemas.checker(schema).fits({"a": 1})
+    assert schema == before
+    schema["properties"]["a"]["type"] = "integer"
+    assert schemas.checker(schema).fits({"a": 1})
+    assert not schemas.checker(before).fits({"a": 1})
+
+
+# --------------------------------------------------------------------------- the words
+
+
+def test_each_violation_has_its_place_what_was_found_and_what_is_wanted() -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "tags": {"type": "array", "minItems": 2, "items": {"type": "string"}},
+            "score": {"type": "integer", "maximum": 10},
+            "a/b": {"enum": ["x", "y"]},
+        },
+        "required": ["tags", "score", "name"],
+        "additionalProperties": False,
+    }
+    value = {"tags": [3], "score": 11, "a/b": "z", "more": 1}
+    assert sorted(told(schema, value)) == [
+        ("", '{"tags":[3],"score":11,"a/b":"z","more":1}', 'no property "more"'),
+        (
+            "",
+            '{"tags":[3],"score":11,"a/b":"z","more":1}',
+            'the property "name", which is missing',
+        ),
+        ("/a~1b", '"z"', 'one of "x", "y"'),
+        ("/score", "11", "at most 10"),
+        ("/tags", "[3]", "at least 2 items"),
+        ("/tags/0", "3", "type string"),
+    ]
+
+
+EACH = {
+    "type": ({"type": ["string", "null"]}, 1, "type null or type string"),
+    "const": ({"const": {"a": 1}}, 2, 'exactly {"a":1}'),
+    "minimum": ({"minimum": 3}, 1, "at least 3"),
+    "exclusiveMinimum": ({"exclusiveMinimum": 3}, 3, "more than 3"),
+    "exclusiveMaximum": ({"exclusiveMaximum": 3}, 3, "less than 3"),
+    "multipleOf": ({"multipleOf": 2}, 3, "a multiple of 2"),
+    "minLength": ({"minLength": 2}, "a", "at least 2 characters"),
+    "maxLength": ({"maxLength": 2}, "abc", "at most 2 characters"),
+    "pattern": ({"pattern": "^a"}, "b", "text that matches ^a"),
+    "format": ({"format": "date"}, "b", "text in the format date"),
+    "maxItems": ({"maxItems": 1}, [1, 2], "at most 1 items"),
+    "uniqueItems": ({"uniqueItems": True}, [1, 1], "no item twice"),
+    "minProperties": ({"minProperties": 1}, {}, "at least 1 properties"),
+    "maxProperties": ({"maxProperties": 0}, {"a": 1}, "at most 0 properties"),
+    "not": ({"not": {"type": "null"}}, None, 'nothing that fits {"type":"null"}'),
+    "if": (
+        {"if": {"type": "object"}, "then": {"required": ["z"]}},
+        {},
+        'the property "z", which is missing',
+    ),
+    "unevaluated": ({"unevaluatedProperties": False}, {"a": 1}, 'no property "a"'),
+}
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_the_words_of_each_keyword(name: str) -> None:
+    schema, value, wanted = EACH[name]
+    assert [words for _, _, words in told(schema, value)] == [wanted]
+
+
+KINDS = [f"kind{number}" for number in range(20)]
+
+
+def recursive_union(keyword: str) -> dict[str, Any]:
+    def node(kind: str) -> dict[str, Any]:
+        return {
+            "type": "object",
+            "properties": {
+                "children": {"type": "array", "items": {"$ref": "#/$defs/any"}},
+                "kind": {"const": kind},
+                "label": {"type": "string"},
+            },
+            "required": ["kind"],
+        }
+
+    union = {keyword: [{"$ref": f"#/$defs/{kind}"} for kind in KINDS]}
+    return {"$defs": {**{k: node(k) for k in KINDS}, "any": union}, "$ref": "#/$defs/any"}
+
+
+@pytest.mark.parametrize("keyword", ["anyOf", "oneOf"])
+def test_a_deep_union_is_told_by_its_nearest_branch_and_in_bounded_time(keyword: str) -> None:
+    value: Any = {"kind": "kind19", "label": 3}
+    for _ in range(10):
+        value = {"kind": "kind7", "children": [value]}
+    started = time.process_time()
+    place = "/children/0" * 10 + "/label"
+    assert told(recursive_union(keyword), value) == [(place, "3", "type string")]
+    assert time.process_time() - started < 2
+
+
+def test_unions_of_plain_types_and_several_that_fit() -> None:
+    optional = {"properties": {"a": {"anyOf": [{"type": "string"}, {"type": "null"}]}}}
+    assert told(optional, {"a": 3}) == [("/a", "3", "type string")]
+    both = {"oneOf": [{"type": "integer"}, {"minimum": 2}]}
+    assert told(both, 3) == [("", "3", "exactly one of 2 alternatives to fit")]
+
+
+def test_the_words_are_bounded() -> None:
+    schema = {"type": "array", "items": {"type": "string"}}
+    violations = Schemas().checker(schema).violations([["x" * 10_000]] * 100)
+    assert len(violations) == 10
+    assert all(len(str(violation)) < 600 for violation in violations)
