@@ -63,7 +63,10 @@ class Checker:
         """What is wrong with a ``value`` that does not fit; never empty for one."""
         if self._explainer is None:
             self._explainer = Explainer(self._schema)
-        found = self._explainer.violations(value)
+        try:
+            found = self._explainer.violations(value)
+        except ValueError:  # nested deeper than the validator speaks of
+            found = []
         return found or [Violation("", "this answer", "one that fits the JSON Schema")]
 
 
