@@ -30,6 +30,17 @@ async def read_body(receive: Receive, headers: Mapping[str, str], limit: int) ->
     :raises Fault: ``too_large``, or ``bad_request`` for an unknown encoding or broken data.
     :raises Disconnected: if the caller left meanwhile.
     """
+    body = await read_raw(receive, headers, limit)
+    encoding = headers.get("content-encoding", "").strip().lower()
+    return _decompress(body, encoding, limit) if encoding else body
+
+
+async def read_raw(receive: Receive, headers: Mapping[str, str], limit: int) -> bytes:
+    """The caller's body as it was sent.
+
+    :param limit: bytes.
+    :raises Fault: ``too_large``. :raises Disconnected: if the caller left meanwhile.
+    """
     declared = headers.get("content-length", "")
     if declared.isdigit() and int(declared) > limit:
         raise _too_large(limit)
@@ -41,8 +52,7 @@ async def read_body(receive: Receive, headers: Mapping[str, str], limit: int) ->
         body = await _rest(receive, body, limit)
     if len(body) > limit:
         raise _too_large(limit)
-    encoding = headers.get("content-encoding", "").strip().lower()
-    return _decompress(body, encoding, limit) if encoding else body
+    return body
 
 
 async def _rest(receive: Receive, first: bytes, limit: int) -> bytes:

@@ -10,17 +10,19 @@ from collections.abc import Mapping
 
 from adapters.canonical.events import Failed
 from adapters.canonical.faults import Fault
+from adapters.wire.json import loads
 from gateway.flow.complete import complete
 from gateway.flow.context import Call, Outcome
 from gateway.http.body import Disconnected, Receive, read_body
 from gateway.http.exchange import Exchange, Scope, Send
 from gateway.http.headers import head_headers
 from gateway.http.sink import BodySink, StreamSink
-from gateway.northbound.base import Asked, Envelope, Northbound
+from gateway.northbound.base import Envelope, Northbound
 from gateway.northbound.base import Limits as BodyLimits
 from gateway.observe.lines import Access
 from gateway.observe.metrics import CallEnd
 from gateway.services.aliases import resolve
+from gateway.services.responses import Session, session
 from gateway.services.state import State
 
 MEGABYTE = 1024 * 1024
@@ -60,28 +62,31 @@ class Conversation:
         principal = state.keyring.authenticate(exchange.headers, at)
         limit = int(runtime.snapshot.server.max_body_mb * MEGABYTE)
         body = await read_body(exchange.receive, exchange.headers, limit)
-        asked = self._northbound.parse(body, exchange.headers, BodyLimits())
-        alias = resolve(runtime.snapshot, principal, asked.request.model)
-        call = Call(
-            id=exchange.id,
-            principal=principal,
-            request=asked.request,
-            alias=alias,
-            runtime=runtime,
-            started=started,
-            at=at,
-            size=len(body),
-            dropped=asked.dropped,
-            strict=is_strict(exchange.headers),
-        )
-        exchange.watch()
-        ending = Ending(state, exchange, call)
-        try:
-            await self._answer(exchange, call, asked, ending)
-        finally:
-            ending.tell()
+        given = self._northbound.parse(body, exchange.headers, BodyLimits())
+        alias = resolve(runtime.snapshot, principal, given.request.model)
+        async with session(runtime, principal, given, exchange.id, alias.deadline) as kept:
+            asked = kept.asked
+            call = Call(
+                id=exchange.id,
+                principal=principal,
+                request=asked.request,
+                alias=alias,
+                runtime=runtime,
+                started=started,
+                at=at,
+                size=len(body) + kept.size,
+                dropped=asked.dropped,
+                strict=is_strict(exchange.headers),
+            )
+            exchange.watch()
+            ending = Ending(state, exchange, call)
+            try:
+                await self._answer(exchange, call, kept, ending)
+            finally:
+                ending.tell()
 
-    async def _answer(self, exchange: Exchange, call: Call, asked: Asked, ending: Ending) -> None:
+    async def _answer(self, exchange: Exchange, call: Call, kept: Session, ending: Ending) -> None:
+        asked = kept.asked
         envelope = Envelope(
             id=call.runtime.clock.new_id(self._prefix),
             created=int(call.at),
@@ -90,12 +95,12 @@ class Conversation:
             report_model=call.alias.report_model,
         )
         if asked.request.stream:
-            await self._stream(exchange, call, envelope, ending)
+            await self._stream(exchange, call, envelope, kept, ending)
         else:
-            await self._whole(exchange, call, envelope, ending)
+            await self._whole(exchange, call, envelope, kept, ending)
 
     async def _stream(
-        self, exchange: Exchange, call: Call, envelope: Envelope, ending: Ending
+        self, exchange: Exchange, call: Call, envelope: Envelope, kept: Session, ending: Ending
     ) -> None:
         sink = StreamSink(
             exchange,
@@ -107,7 +112,7 @@ class Conversation:
             outcome = await complete(call, sink)
             ending.outcome = outcome
             sink.use(outcome.head)
-            await sink.finish(outcome.terminal)
+            await sink.finish(outcome.terminal, kept.keep if kept.keeps else None)
         except Fault as fault:
             ending.fault = fault
             await sink.finish(Failed(fault))
@@ -119,11 +124,16 @@ class Conversation:
             sink.close()
 
     async def _whole(
-        self, exchange: Exchange, call: Call, envelope: Envelope, ending: Ending
+        self, exchange: Exchange, call: Call, envelope: Envelope, kept: Session, ending: Ending
     ) -> None:
         sink = BodySink()
+        body = b""
         try:
             outcome = ending.outcome = await complete(call, sink)
+            if not isinstance(outcome.terminal, Failed):
+                body = self._northbound.whole(sink.completion(outcome.terminal), envelope)
+                if kept.keeps:
+                    await kept.keep(loads(body))
         except Fault as fault:
             ending.fault = fault
             await exchange.fail(fault)
@@ -137,7 +147,6 @@ class Conversation:
         if isinstance(outcome.terminal, Failed):
             await exchange.fail(outcome.terminal.fault, headers)
             return
-        body = self._northbound.whole(sink.completion(outcome.terminal), envelope)
         await exchange.answer(200, body, headers)
 
 

@@ -19,6 +19,9 @@ Scope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 
+FAILED = "failed"
+"""Set in the request's ``state`` where a failure was told under a status that looks well."""
+
 WATCH_AFTER = 0.02
 """Seconds before the watcher starts: shorter requests go without one."""
 
@@ -136,6 +139,10 @@ class Exchange:
             ],
         )
         await self.write(data, more=False)
+
+    def failed(self) -> None:
+        """The answer under way ends in a failure, told in-band."""
+        self.scope["state"][FAILED] = True
 
     async def fail(self, fault: Fault, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
         """One error answer in the caller's dialect."""

@@ -14,8 +14,9 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from adapters.canonical.faults import Fault
-from gateway.http import admin, health, messages, models
+from gateway.http import admin, health, kept, messages, models
 from gateway.http.conversation import Conversation
+from gateway.http.idempotent import Idempotent
 from gateway.http.middleware import App, Front, dialect_of
 from gateway.northbound.anthropic_messages import MESSAGES
 from gateway.northbound.base import Northbound
@@ -51,12 +52,12 @@ def build(state: State) -> App:
         endpoint = Conversation(state, northbound, prefix)
         for path in paths:
             app.router.routes.append(Route(path, endpoint, methods=["POST"]))
-    for room in (health, models, messages, admin):
+    for room in (health, models, messages, kept, admin):
         app.include_router(room.router)
     app.add_exception_handler(Fault, _on_fault)
     app.add_exception_handler(HTTPException, _on_http)
     app.add_exception_handler(RequestValidationError, _on_invalid)
-    return Front(app, state.runtime.clock, state.snapshot.server.root_path)
+    return Front(Idempotent(app, state), state.runtime.clock, state.snapshot.server.root_path)
 
 
 def _answer(request: Request, fault: Fault) -> Response:

@@ -6,6 +6,8 @@ One ASGI send for each upstream read, not one an event. Must not know what a cal
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 from adapters.canonical.completion import Completion, Fold
 from adapters.canonical.events import Event, Failed, Terminal
@@ -13,6 +15,9 @@ from gateway.flow.context import Head
 from gateway.http.exchange import Exchange
 from gateway.http.headers import SSE, head_headers
 from gateway.northbound.base import StreamEncoder
+
+Keep = Callable[[Mapping[str, Any]], Awaitable[None]]
+"""What puts a whole answer away."""
 
 HOLD_SECONDS = 10.0
 """A held stream is silent this long; then the status 200 and pings go out (promise 2)."""
@@ -57,13 +62,21 @@ class StreamSink:
         if data:
             await self._write(data, more=True)
 
-    async def finish(self, terminal: Terminal) -> None:
-        """Write the end; before the first byte a fault becomes a plain error answer."""
+    async def finish(self, terminal: Terminal, keep: Keep | None = None) -> None:
+        """Write the end; before the first byte a fault becomes a plain error answer.
+
+        :param keep: given the answer before its end is sent. If it raises, nothing was.
+        """
         self.close()
         if isinstance(terminal, Failed) and not self._exchange.started:
             await self._exchange.fail(terminal.fault, head_headers(self._head))
             return
-        await self._write(self._encoder.finish(terminal), more=False)
+        if isinstance(terminal, Failed):
+            self._exchange.failed()
+        end = self._encoder.finish(terminal)
+        if keep is not None and self._encoder.told is not None:
+            await keep(self._encoder.told)
+        await self._write(end, more=False)
 
     def close(self) -> None:
         """Stop pinging. Safe to call twice."""

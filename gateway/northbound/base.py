@@ -8,7 +8,7 @@ handed in with the :class:`Envelope`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -55,7 +55,8 @@ class Memory:
     """What a Responses caller asks of the gateway's own store, never of a provider.
 
     ``previous`` is the response that this one continues, ``conversation`` the one that it joins;
-    ``store`` is the caller's word or ``None``. Whoever serves the dialect has to act on it or
+    ``store`` is the caller's word or ``None``; ``items`` is the input as given, for keeping, and
+    ``references`` are the ids of kept items in it. Whoever serves the dialect has to act on it or
     refuse it.
     """
 
@@ -63,11 +64,13 @@ class Memory:
     conversation: str | None = None
     background: bool = False
     store: bool | None = None
+    items: Sequence[Mapping[str, Any]] = ()
+    references: tuple[str, ...] = ()
 
     @property
     def continues(self) -> bool:
-        """Whether something came before that the request itself does not hold."""
-        return self.previous is not None or self.conversation is not None
+        """Whether the request relies on something that it does not hold itself."""
+        return self.previous is not None or self.conversation is not None or bool(self.references)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +112,21 @@ class StreamEncoder(Protocol):
 
     PING: ClassVar[bytes]
 
+    @property
+    def told(self) -> Mapping[str, Any] | None:
+        """After :meth:`finish`: the whole answer as one object, in a dialect whose answers can
+        be kept; ``None`` in the others."""
+        ...
+
     def feed(self, events: list[Event]) -> bytes:
         """The SSE bytes for ``events``, the terminal never among them; may be empty."""
         ...
 
     def finish(self, terminal: Terminal) -> bytes:
         """The last bytes: for ``Finished`` the dialect's proper end, for ``Failed`` one
-        in-band error and nothing that could be taken for success."""
+        in-band error and nothing that could be taken for success.
+
+        An end that could not be sent may be followed by a ``Failed`` in its place."""
         ...
 
 

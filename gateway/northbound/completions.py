@@ -255,6 +255,7 @@ class StreamEncoder:
     """One streamed answer; see :class:`gateway.northbound.base.StreamEncoder`."""
 
     PING: ClassVar[bytes] = sse.PING
+    told = None
 
     __slots__ = ("_choices", "_envelope", "_head", "_logprobs", "_texts", "_usage")
 

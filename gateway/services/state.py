@@ -14,6 +14,7 @@ from adapters.canonical.faults import Fault
 from gateway.flow.context import Runtime
 from gateway.observe.logs import Logs
 from gateway.policy.auth import Keyring
+from gateway.services.idempotency import Idempotency
 from gateway.settings.snapshot import Snapshot
 from gateway.store.base import Store
 
@@ -32,6 +33,7 @@ class State:
 
     ``reload`` reads the configuration again and swaps it in, or raises with what is wrong.
     ``started_at`` (Unix seconds) is when the models came into being, as far as callers see.
+    ``idempotency`` knows the calls under an ``Idempotency-Key``.
     ``live`` holds the requests in flight, for the drain at the end.
     """
 
@@ -41,6 +43,7 @@ class State:
     logs: Logs
     reload: Callable[[], Awaitable[Snapshot]]
     started_at: int
+    idempotency: Idempotency
     live: set[Stoppable] = field(default_factory=set)
     draining: bool = False
 

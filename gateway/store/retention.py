@@ -9,9 +9,14 @@ from gateway.store.base import StoreError
 DAYS: dict[str, float] = {
     "requests": 90.0,
     "rollups": 800.0,
+    "responses": 30.0,
+    "conversations": 90.0,
+    "idempotency": 1.0,
 }
 """Days kept unless ``[store] retention`` says otherwise. ``requests`` takes its ``attempts``
-with it. Keys and accounts are kept: budgets are counted on them."""
+with it; ``responses`` and ``conversations`` count from their last use; ``idempotency`` are the
+answers that are told again. Keys and accounts are
+kept: budgets are counted on them."""
 
 CHUNK = 500
 """Rows deleted in one transaction, so that a sweep never holds up the calls."""

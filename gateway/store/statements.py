@@ -60,7 +60,9 @@ OLD_REQUESTS = """SELECT seq FROM requests WHERE status <> 'open' AND at < ? AND
     ORDER BY seq LIMIT ?"""
 OLD_DAYS = "SELECT DISTINCT day FROM rollups WHERE day < ? ORDER BY day LIMIT ?"
 CLOSED = "SELECT seq FROM requests WHERE status <> 'open'"
-DELETE_ATTEMPTS = "DELETE FROM attempts WHERE request_seq = ?"
-DELETE_REQUEST = "DELETE FROM requests WHERE seq = ?"
+DELETE_CALL = (
+    "DELETE FROM attempts WHERE request_seq = ?",
+    "DELETE FROM requests WHERE seq = ?",
+)
 DELETE_DAY = "DELETE FROM rollups WHERE day = ?"
 DELETE_PROJECT_SUMS = "DELETE FROM rollups WHERE project = ?"

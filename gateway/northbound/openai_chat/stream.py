@@ -43,6 +43,7 @@ class StreamEncoder:
     """One streamed answer; see :class:`gateway.northbound.base.StreamEncoder`."""
 
     PING: ClassVar[bytes] = sse.PING
+    told = None
 
     __slots__ = (
         "_choices",

@@ -16,16 +16,9 @@ __all__ = ["RESPONSES", "OpenAIResponses"]
 
 
 class OpenAIResponses:
-    """The Responses dialect; see :class:`gateway.northbound.base.Northbound`.
+    """The Responses dialect; see :class:`gateway.northbound.base.Northbound`."""
 
-    :param remembers: somebody acts on :class:`~gateway.northbound.base.Memory`. Where nobody
-        does, what continues an earlier response is refused and ``store`` is named as dropped.
-    """
-
-    __slots__ = ("_remembers",)
-
-    def __init__(self, *, remembers: bool = False) -> None:
-        self._remembers = remembers
+    __slots__ = ()
 
     name: DialectName = "openai-responses"
     FIELDS: Mapping[str, Field] = fields.FIELDS
@@ -34,8 +27,7 @@ class OpenAIResponses:
         self, body: bytes, headers: Mapping[str, str], limits: Limits = DEFAULT_LIMITS
     ) -> Asked:
         """Understand a request body; this dialect reads no headers."""
-        asked = request.parse(body, headers, limits)
-        return asked if self._remembers else request.forgetting(asked)
+        return request.parse(body, headers, limits)
 
     def encoder(self, envelope: Envelope) -> StreamEncoder:
         """A fresh encoder for one streamed answer."""

@@ -8,7 +8,7 @@ outside ``input``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from adapters.canonical.faults import Fault
@@ -40,6 +40,10 @@ from gateway.northbound.openai_responses.seal import unseal
 Json = Mapping[str, Any]
 
 
+EARLIER = "the earlier response"
+"""Stands in messages for the path of an item that the caller did not send."""
+
+
 class ItemReader:
     """Reads one request's ``input`` in order.
 
@@ -56,15 +60,14 @@ class ItemReader:
         self._called: dict[str, str] = {}
         self._answered: set[str] = set()
 
-    def read(self, given: str | list[Json]) -> tuple[Message, ...]:
+    def read(self, given: Sequence[Json], earlier: Sequence[Json] = ()) -> tuple[Message, ...]:
         """The canonical messages of ``input``, which has passed its shape.
 
+        :param earlier: what the gateway kept of the responses that this one continues.
         :raises Fault: ``bad_request`` with the path of what contradicts itself.
         """
-        if isinstance(given, str):
-            return (Message("user", (Text(given),)),)
-        for number, item in enumerate(given):
-            where = f"input[{number}]"
+        for number, item in enumerate((*earlier, *given), -len(earlier)):
+            where = f"input[{number}]" if number >= 0 else EARLIER
             kind = item.get("type", "message")
             ITEMS.get(kind, ItemReader._other)(self, cleaned(item, where, self.dropped), where)
         self._close()
@@ -73,7 +76,7 @@ class ItemReader:
     def check_calls(self, *, remembered: bool) -> None:
         """Refuse an output without its call, and a call that nothing answers.
 
-        :param remembered: an earlier response is continued, whose calls are not known here.
+        :param remembered: an earlier response is continued, whose calls are not known yet.
         :raises Fault: ``bad_request`` with the path of the item.
         """
         known = set(self._called)
@@ -92,7 +95,7 @@ class ItemReader:
                     "bad_request",
                     f"{where} calls a tool whose output is missing. Every call needs an item "
                     "with its output and the same call_id.",
-                    param=where,
+                    param="input" if where == EARLIER else where,
                 )
 
     # ------------------------------------------------------------------ items

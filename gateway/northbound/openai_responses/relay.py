@@ -24,15 +24,17 @@ OURS = ("background", "conversation", "previous_response_id", "store")
 
 
 class Relay:
-    """The state of one relayed stream. ``next`` is the sequence number of the next frame."""
+    """The state of one relayed stream. ``next`` is the sequence number of the next frame,
+    ``told`` the response object of the ending, once that is written."""
 
-    __slots__ = ("_envelope", "_held", "_ids", "next")
+    __slots__ = ("_envelope", "_held", "_ids", "next", "told")
 
     def __init__(self, envelope: Envelope) -> None:
         self._envelope = envelope
         self._held: tuple[str, dict[str, Any]] | None = None
         self._ids: dict[Any, str] = {}
         self.next = 0
+        self.told: Mapping[str, Any] | None = None
 
     def feed(self, verbatim: Verbatim) -> bytes:
         """The bytes for one of the provider's frames; empty if it is held or not shown."""
@@ -54,7 +56,9 @@ class Relay:
         if self._held is None:
             return b""
         name, event = self._held
-        return self._write(name, {**event, **self._changes(event)})
+        ending = {**event, **self._changes(event)}
+        self.told = ending.get("response")
+        return self._write(name, ending)
 
     def _write(self, name: str, event: Mapping[str, Any]) -> bytes:
         self.next += 1

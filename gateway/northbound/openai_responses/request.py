@@ -8,7 +8,6 @@ that concern the gateway's own store, which become a :class:`~gateway.northbound
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from adapters.canonical.faults import Fault
@@ -33,19 +32,18 @@ from gateway.northbound.base import DEFAULT_LIMITS, Asked, Limits, Memory, Style
 from gateway.northbound.body import read_object, validated
 from gateway.northbound.openai_responses import shapes
 from gateway.northbound.openai_responses.items import ItemReader
-from gateway.northbound.openai_responses.resource import ECHOED
+from gateway.northbound.openai_responses.resource import ECHOED, MCP_LOGIN
 
 Json = Mapping[str, Any]
 
 _SENT_ON = frozenset({"include", "max_tool_calls", "truncation"})
 """Fields with a shape that still have no canonical word."""
 _KNOWN = frozenset(shapes.Body.__annotations__) - _SENT_ON
+_BEGINNINGS = ("input", "prompt", "previous_response_id", "conversation")
+"""One of them has to be there: something that the model can answer."""
 _FUNCTION = frozenset(shapes.FunctionTool.__annotations__)
 _TEXT = frozenset(shapes.TextConfig.__annotations__)
 _REASONING = frozenset(shapes.Reasoning.__annotations__)
-_MCP_LOGIN = ("headers", "authorization")
-"""How a provider signs in at an MCP server: the caller's own secrets, for the caller's own
-server, in the one place where they are no choice of host or header here."""
 
 
 def parse(
@@ -56,7 +54,7 @@ def parse(
     _check(given, limits)
     memory = _memory(given)
     reader = ItemReader()
-    messages = reader.read(given.get("input") or [])
+    messages = reader.read(memory.items)
     reader.check_calls(remembered=memory.continues)
     dropped = reader.dropped
     text, reasoning = given.get("text") or NO_EXTRAS, given.get("reasoning")
@@ -86,33 +84,10 @@ def parse(
     return Asked(request, Style(echo=echo), tuple(dropped), memory)
 
 
-def forgetting(asked: Asked) -> Asked:
-    """``asked`` where no response is ever stored.
-
-    :raises Fault: ``unsupported`` for what would need one that was.
-    """
-    memory = asked.memory or Memory()
-    needs = (
-        ("previous_response_id", memory.previous is not None),
-        ("conversation", memory.conversation is not None),
-        ("background", memory.background),
-    )
-    for name, needed in needs:
-        if needed:
-            raise Fault(
-                "unsupported",
-                f"{name}: this gateway keeps no responses. Send the whole conversation in input.",
-                param=name,
-            )
-    echo = {name: value for name, value in asked.style.echo.items() if name != "store"}
-    dropped = (*asked.dropped, "store") if memory.store else asked.dropped
-    return replace(asked, style=replace(asked.style, echo=echo), dropped=dropped)
-
-
 def _check(given: Json, limits: Limits) -> None:
     """What the shapes can't say: fields that depend on each other or on the limits."""
     items = given.get("input")
-    if not any(given.get(name) for name in ("input", "prompt", "previous_response_id")):
+    if not any(given.get(name) for name in _BEGINNINGS):
         raise Fault("bad_request", "input: a text or at least one item is needed.", param="input")
     if isinstance(items, list) and len(items) > limits.messages:
         raise Fault(
@@ -132,11 +107,16 @@ def _memory(given: Json) -> Memory:
     conversation = given.get("conversation")
     if isinstance(conversation, Mapping):
         conversation = conversation["id"]
+    items = given.get("input") or ()
+    if isinstance(items, str):
+        items = ({"type": "message", "role": "user", "content": items},)
     return Memory(
         previous=given.get("previous_response_id"),
         conversation=conversation,
         background=bool(given.get("background")),
         store=given.get("store"),
+        items=items,
+        references=tuple(i["id"] for i in items if i.get("type") == "item_reference"),
     )
 
 
@@ -185,7 +165,9 @@ def _tool(tool: Json, where: str, dropped: list[str]) -> Tool:
             tool.get("strict"),
             unknown(tool, _FUNCTION, where, dropped),
         )
-    login = {n: tool[n] for n in _MCP_LOGIN if n in tool} if kind == "mcp" else {}
+    # How a provider signs in at an MCP server: the caller's own secrets, for the caller's own
+    # server, in the one place where they are no choice of host or header here.
+    login = {n: tool[n] for n in MCP_LOGIN if n in tool} if kind == "mcp" else {}
     bare = {name: value for name, value in tool.items() if name not in login}
     data = cleaned(bare, where, dropped) | login
     name = tool.get("name")

@@ -52,6 +52,9 @@ UNSAID: Mapping[str, Any] = {
 ECHOED = frozenset(UNSAID) - {"completed_at", "error", "incomplete_details"}
 """Request fields that the answer repeats."""
 
+MCP_LOGIN = ("headers", "authorization")
+"""Fields of an ``mcp`` tool that hold a caller's secrets."""
+
 _REPORTED = ("completed_at", "service_tier")
 """What a provider of any dialect may report, and then knows better."""
 
@@ -148,7 +151,8 @@ def _echo(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _tool(tool: Mapping[str, Any]) -> Mapping[str, Any]:
     if tool["type"] != "function":
-        return tool
+        # How a provider signs in at the caller's MCP server is nobody's to read again.
+        return {name: value for name, value in tool.items() if name not in MCP_LOGIN}
     return {"description": None, "parameters": None, "strict": None, **tool}
 
 

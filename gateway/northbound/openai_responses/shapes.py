@@ -169,6 +169,12 @@ class ReasoningItem(TypedDict, total=False):
     id: str | None
 
 
+@_OPEN
+class ItemReference(TypedDict, total=False):
+    type: Required[Literal["item_reference"]]
+    id: Required[NonEmpty]
+
+
 Item = Annotated[
     Annotated[MessageItem, Tag("message")]
     | Annotated[FunctionCallItem, Tag("function_call")]
@@ -176,6 +182,7 @@ Item = Annotated[
     | Annotated[CallOutputItem, Tag("function_call_output")]
     | Annotated[CallOutputItem, Tag("custom_tool_call_output")]
     | Annotated[ReasoningItem, Tag("reasoning")]
+    | Annotated[ItemReference, Tag("item_reference")]
     | Annotated[OtherTyped, Tag("other")],
     Discriminator(
         _type_among(
@@ -185,6 +192,7 @@ Item = Annotated[
             "function_call_output",
             "custom_tool_call_output",
             "reasoning",
+            "item_reference",
             absent="message",
         )
     ),

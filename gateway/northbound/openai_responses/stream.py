@@ -33,7 +33,16 @@ class StreamEncoder:
 
     PING: ClassVar[bytes] = sse.PING
 
-    __slots__ = ("_answer", "_begun", "_envelope", "_output", "_relay", "_relaying")
+    __slots__ = (
+        "_answer",
+        "_begun",
+        "_ends_at",
+        "_envelope",
+        "_output",
+        "_relay",
+        "_relaying",
+        "told",
+    )
 
     def __init__(self, envelope: Envelope) -> None:
         self._envelope = envelope
@@ -42,6 +51,8 @@ class StreamEncoder:
         self._relay = Relay(envelope)
         self._relaying = False
         self._begun = False
+        self._ends_at: int | None = None
+        self.told: Mapping[str, Any] | None = None
 
     def feed(self, events: list[Event]) -> bytes:
         """The frames for ``events``; those that a relayed frame decodes to are only watched."""
@@ -62,25 +73,30 @@ class StreamEncoder:
 
     def finish(self, terminal: Terminal) -> bytes:
         """The end of the stream; see the interface."""
+        if self._ends_at is None:
+            self._ends_at = self._relay.next
+        self._relay.next = self._ends_at  # an end that was never sent took no numbers
         if isinstance(terminal, Failed):
             return self._failed(terminal)
         if self._relaying:
-            return self._relay.finish()
+            written = self._relay.finish()
+            self.told = self._relay.told
+            return written
         self._answer.reported = terminal.extras
         status, details = ending(terminal, refused=self._output.refused)
         out = [self._write(name, fields) for name, fields in self._output.close(status)]
-        response = self._answer.resource(status, self._output.items(status), details)
-        return b"".join(out) + self._write(f"response.{status}", {"response": response})
+        self.told = self._answer.resource(status, self._output.items(status), details)
+        return b"".join(out) + self._write(f"response.{status}", {"response": self.told})
 
     def _failed(self, terminal: Failed) -> bytes:
         error = errors.error_object(terminal.fault, DIALECT)
         status, details = ending(terminal, refused=False)
         items = self._output.items("incomplete")
-        response = self._answer.resource(status, items, details)
+        self.told = self._answer.resource(status, items, details)
         # Nested as OpenAI sends it, and flat as it documents it: clients read either.
         flat = {name: error.get(name) for name in ("code", "message", "param")}
         told = self._write("error", {**flat, "error": error})
-        return told + self._write(f"response.{status}", {"response": response})
+        return told + self._write(f"response.{status}", {"response": self.told})
 
     def _started(self, event: Started) -> bytes:
         learn(self._answer, self._output, event, self._envelope)

@@ -18,8 +18,8 @@ _CLAIM = f"""{insert("idempotency", idem.CLAIM)}
     WHERE (idempotency.status IS NULL AND idempotency.held_until <= ?) OR idempotency.at < ?"""
 _READ = f"SELECT {columns(idem.ANSWER)} FROM idempotency WHERE project = ? AND key = ?"  # noqa: S608
 _HIS = " WHERE project = ? AND key = ? AND request_id = ?"
-_EXTEND = f"UPDATE idempotency SET held_until = ?{_HIS} AND status IS NULL"
-_KEEP = f"UPDATE idempotency SET status = ?, headers = ?, body = ?, at = ?{_HIS}"
+_EXTEND = f"UPDATE idempotency SET held_until = ?{_HIS} AND status IS NULL"  # noqa: S608
+_KEEP = f"UPDATE idempotency SET status = ?, headers = ?, body = ?, at = ?{_HIS}"  # noqa: S608
 _RELEASE = f"DELETE FROM idempotency{_HIS} AND status IS NULL"  # noqa: S608
 _RELEASE_ALL = "DELETE FROM idempotency WHERE status IS NULL"
 

@@ -51,7 +51,8 @@ _GROW = f"""UPDATE conversations SET used_at = ?,
 _APPEND = """INSERT INTO items (owner, direction, place, id, project, item)
     SELECT CAST(? AS TEXT), 'conversation', coalesce(max(place) + 1, 0), CAST(? AS TEXT),
            CAST(? AS TEXT), CAST(? AS TEXT)
-    FROM items WHERE owner = ? AND direction = 'conversation'"""
+    FROM items WHERE owner = ? AND direction = 'conversation'
+    HAVING EXISTS (SELECT 1 FROM conversations WHERE id = ? AND project = ?)"""
 _SET_METADATA = "UPDATE conversations SET metadata = ? WHERE id = ? AND project = ?"
 _DROP_CONVERSATION = "DELETE FROM conversations WHERE id = ? AND project = ?"
 _DROP_ITEM = """DELETE FROM items
@@ -62,15 +63,6 @@ _RELEASE = "UPDATE conversations SET held_by = NULL WHERE id = ? AND held_by = ?
 
 OLD_THREADS = "SELECT id FROM threads WHERE used_at < ? LIMIT ?"
 OLD_CONVERSATIONS = "SELECT id FROM conversations WHERE used_at < ? LIMIT ?"
-_TOOK_PART = "(SELECT conversation FROM responses WHERE end_user = ?)"
-PROJECTS_THREADS = "SELECT id FROM threads WHERE project = ? LIMIT ?"
-PROJECTS_CONVERSATIONS = "SELECT id FROM conversations WHERE project = ? LIMIT ?"
-USERS_THREADS = f"""SELECT DISTINCT thread FROM responses
-    WHERE end_user = ? OR conversation IN {_TOOK_PART} LIMIT ?"""  # noqa: S608
-USERS_CONVERSATIONS = f"SELECT id FROM conversations WHERE id IN {_TOOK_PART} LIMIT ?"  # noqa: S608
-"""What is past its days, a project's, an end user's: the ids of at most ``LIMIT``. A thread or a
-conversation in which an end user took part goes whole, because what follows repeats it."""
-
 DELETE_THREAD = (
     "DELETE FROM items WHERE owner IN (SELECT id FROM responses WHERE thread = ?)",
     "DELETE FROM responses WHERE thread = ?",
@@ -78,6 +70,32 @@ DELETE_THREAD = (
 )
 DELETE_CONVERSATION = (_DROP_OWNED, "DELETE FROM conversations WHERE id = ?")
 """Each run with the id."""
+
+_HIS = "SELECT thread FROM responses WHERE end_user = ?"
+_JOINED = "SELECT conversation FROM responses WHERE end_user = ?"
+_WITH_HIM = f"SELECT thread FROM responses WHERE conversation IN ({_JOINED})"  # noqa: S608
+_PROJECT = {"project": "project = ?"}
+
+FORGETTING: Sequence[tuple[str, Mapping[str, str], Sequence[str]]] = (
+    (
+        "SELECT id FROM conversations WHERE 1 = 1",
+        {**_PROJECT, "end_user": f"id IN ({_JOINED})"},
+        DELETE_CONVERSATION,
+    ),
+    (
+        "SELECT id FROM threads WHERE 1 = 1",
+        {**_PROJECT, "end_user": f"id IN ({_WITH_HIM}) AND id NOT IN ({_HIS})"},
+        DELETE_THREAD,
+    ),
+    (
+        "SELECT id FROM threads WHERE 1 = 1",
+        {**_PROJECT, "end_user": f"id IN ({_HIS})"},
+        DELETE_THREAD,
+    ),
+)
+"""What a project or an end user had kept: a query, the conditions by what is asked for, the
+deletions. Threads and conversations in which the end user took part go whole, because what
+follows repeats it; his own go last, because it is they that tell of the others."""
 
 
 class ResponsesBook:
@@ -89,7 +107,7 @@ class ResponsesBook:
     run_script: Apply
     """Takes a :data:`Script`."""
 
-    async def keep_response(self, row: KeptResponse) -> None:
+    async def keep_response(self, row: KeptResponse, addition: Addition | None = None) -> None:
         owned = [
             *kept.item_values(row.id, "input", row.project, row.input),
             *kept.item_values(row.id, "output", row.project, row.output),
@@ -98,6 +116,7 @@ class ResponsesBook:
             (_USE_THREAD, [(row.thread, row.project, row.at)]),
             (_ADD_RESPONSE, [kept.response_values(row)]),
             (_ADD_ITEM, owned),
+            *(() if addition is None else _growth(addition)),
         )
         await self._write(script, self._durability)
 
@@ -148,12 +167,9 @@ class ResponsesBook:
         return [kept.item_row(row) for row in rows]
 
     async def add_items(self, addition: Addition) -> bool:
-        owner, project, items = addition.conversation, addition.project, addition.items
-        grow = (addition.at, addition.holder, owner, project, len(items))
-        rows = [(owner, i.id, project, dumps(i.data).decode(), owner) for i in items]
-        if await self._write(((_GROW, [grow]), (_APPEND, rows)), self._durability):
+        if await self._write(_growth(addition), self._durability):
             return True
-        if await self.conversation(project, owner) is None:
+        if await self.conversation(addition.project, addition.conversation) is None:
             return False
         raise Fault(
             "too_large",
@@ -176,6 +192,16 @@ class ResponsesBook:
     async def _write(self, script: Script, durability: Durability) -> bool:
         met: bool = await self._db.write(self.run_script, script, durability)
         return met
+
+
+def _growth(addition: Addition) -> Script:
+    owner, project, items = addition.conversation, addition.project, addition.items
+    grow = (addition.at, addition.holder, owner, project, len(items))
+    rows = [
+        (owner, item.id, project, dumps(item.data).decode(), owner, owner, project)
+        for item in items
+    ]
+    return ((_GROW, [grow]), (_APPEND, rows))
 
 
 def _marked(statement: str, values: Sequence[str]) -> str:

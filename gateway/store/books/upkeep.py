@@ -3,14 +3,40 @@ no call waits long behind them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import isinf
-from typing import Any
+from typing import Any, NamedTuple
 
-from gateway.store import statements
+from gateway.store import statements as s
 from gateway.store.books import Apply, Database
+from gateway.store.books import idempotency as answers
+from gateway.store.books import responses as kept
 from gateway.store.jobs import Durability
+from gateway.store.periods import day_of
 from gateway.store.retention import CHUNK, cutoffs
+
+
+class Clearing(NamedTuple):
+    """Rows to delete: the query that finds the keys of at most ``CHUNK`` of them, its values,
+    and the statements that are run with each key, in order."""
+
+    find: str
+    values: Sequence[Any]
+    deletes: Sequence[str]
+
+
+SWEEPS: Mapping[str, Callable[[float], Clearing]] = {
+    "requests": lambda before: Clearing(s.OLD_REQUESTS, (before, before, CHUNK), s.DELETE_CALL),
+    "rollups": lambda before: Clearing(s.OLD_DAYS, (day_of(before), CHUNK), (s.DELETE_DAY,)),
+    "responses": lambda before: Clearing(kept.OLD_THREADS, (before, CHUNK), kept.DELETE_THREAD),
+    "conversations": lambda before: Clearing(
+        kept.OLD_CONVERSATIONS, (before, CHUNK), kept.DELETE_CONVERSATION
+    ),
+    "idempotency": lambda before: Clearing(
+        answers.OLD_ANSWERS, (before, CHUNK), answers.DELETE_ANSWER
+    ),
+}
+"""By table of ``retention.DAYS``: what is older than a time."""
 
 
 class UpkeepBook:
@@ -20,11 +46,8 @@ class UpkeepBook:
 
     probe: Apply
     """Writes something that nobody reads."""
-    sweeps: Mapping[str, Apply]
-    """By table of ``retention.DAYS``: takes a time, deletes at most ``CHUNK`` older calls or days,
-    answers their number."""
-    delete_found: Apply
-    """Takes a query for the ``seq`` of calls and its values; deletes them, answers a number."""
+    clear: Apply
+    """Takes a :class:`Clearing`, answers the number of keys found."""
     delete_sums: Apply
     """Takes a project; deletes its roll-ups, answers a number."""
 
@@ -33,7 +56,7 @@ class UpkeepBook:
 
     async def sweep(self, now: float, retention: Mapping[str, float]) -> Mapping[str, int]:
         return {
-            table: await self._all(self.sweeps[table], before, "normal")
+            table: await self._all(SWEEPS[table](before), "normal")
             for table, before in cutoffs(now, retention).items()
             if not isinf(before)
         }
@@ -43,18 +66,26 @@ class UpkeepBook:
         where = {name: value for name, value in given.items() if value is not None}
         if not where:
             return 0
-        conditions = [statements.CLOSED, *(f"{name} = ?" for name in where)]
-        find = f"{' AND '.join(conditions)} LIMIT {CHUNK}"
-        deleted = await self._all(self.delete_found, (find, tuple(where.values())), "full")
+        deleted = 0
+        for find, conditions, deletes in (answers.FORGETTING, _CALLS, *kept.FORGETTING):
+            held = [find, *(conditions[name] for name in where)]
+            # A condition may ask for its value more than once.
+            marks = {name: conditions[name].count("?") for name in where}
+            values = [value for name, value in where.items() for _ in range(marks[name])]
+            clearing = Clearing(f"{' AND '.join(held)} LIMIT {CHUNK}", values, deletes)
+            deleted += await self._all(clearing, "full")
         if end_user is None:
             await self._db.write(self.delete_sums, project, "full")
         return deleted
 
-    async def _all(self, apply: Apply, entry: Any, durability: Durability) -> int:
+    async def _all(self, clearing: Clearing, durability: Durability) -> int:
         """Repeat until a chunk is not full."""
         total = 0
         while True:
-            deleted: int = await self._db.write(apply, entry, durability)
+            deleted: int = await self._db.write(self.clear, clearing, durability)
             total += deleted
             if deleted < CHUNK:
                 return total
+
+
+_CALLS = (s.CLOSED, {"project": "project = ?", "end_user": "end_user = ?"}, s.DELETE_CALL)

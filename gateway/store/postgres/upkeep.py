@@ -6,10 +6,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from gateway.store import statements as s
-from gateway.store.books.upkeep import UpkeepBook
-from gateway.store.periods import day_of
+from gateway.store.books.upkeep import Clearing, UpkeepBook
 from gateway.store.postgres.driver import Connection
-from gateway.store.retention import CHUNK
 from gateway.store.sql import numbered
 
 
@@ -29,22 +27,11 @@ def _each(
     return apply
 
 
-async def _found(conn: Connection, entry: tuple[str, Sequence[Any]]) -> int:
-    query, values = entry
-    seqs = [tuple(row) for row in await conn.fetch(numbered(query), *values)]
-    await conn.executemany(numbered(s.DELETE_ATTEMPTS), seqs)
-    await conn.executemany(numbered(s.DELETE_REQUEST), seqs)
-    return len(seqs)
-
-
-async def _old_requests(conn: Connection, before: float) -> int:
-    return await _found(conn, (s.OLD_REQUESTS, (before, before, CHUNK)))
-
-
-async def _old_rollups(conn: Connection, before: float) -> int:
-    days = await conn.fetch(numbered(s.OLD_DAYS), day_of(before), CHUNK)
-    await conn.executemany(numbered(s.DELETE_DAY), [tuple(day) for day in days])
-    return len(days)
+async def _clear(conn: Connection, clearing: Clearing) -> int:
+    keys = [tuple(row) for row in await conn.fetch(numbered(clearing.find), *clearing.values)]
+    for statement in clearing.deletes:
+        await conn.executemany(numbered(statement), keys)
+    return len(keys)
 
 
 async def _sums(conn: Connection, project: str) -> int:
@@ -56,6 +43,5 @@ class PostgresUpkeep(UpkeepBook):
     """:class:`UpkeepBook` in PostgreSQL."""
 
     probe = staticmethod(_probe)
-    sweeps = {"requests": _each(_old_requests), "rollups": _each(_old_rollups)}  # noqa: RUF012
-    delete_found = staticmethod(_each(_found))
+    clear = staticmethod(_each(_clear))
     delete_sums = staticmethod(_each(_sums))

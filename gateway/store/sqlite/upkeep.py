@@ -7,9 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gateway.store import statements as s
-from gateway.store.books.upkeep import UpkeepBook
-from gateway.store.periods import day_of
-from gateway.store.retention import CHUNK
+from gateway.store.books.upkeep import Clearing, UpkeepBook
 
 
 def _probe(conn: sqlite3.Connection, entries: Sequence[None]) -> Sequence[None]:
@@ -28,22 +26,11 @@ def _each(
     return apply
 
 
-def _found(conn: sqlite3.Connection, entry: tuple[str, Sequence[Any]]) -> int:
-    query, values = entry
-    seqs = conn.execute(query, values).fetchall()
-    conn.executemany(s.DELETE_ATTEMPTS, seqs)
-    conn.executemany(s.DELETE_REQUEST, seqs)
-    return len(seqs)
-
-
-def _old_requests(conn: sqlite3.Connection, before: float) -> int:
-    return _found(conn, (s.OLD_REQUESTS, (before, before, CHUNK)))
-
-
-def _old_rollups(conn: sqlite3.Connection, before: float) -> int:
-    days = conn.execute(s.OLD_DAYS, (day_of(before), CHUNK)).fetchall()
-    conn.executemany(s.DELETE_DAY, days)
-    return len(days)
+def _clear(conn: sqlite3.Connection, clearing: Clearing) -> int:
+    keys = conn.execute(clearing.find, clearing.values).fetchall()
+    for statement in clearing.deletes:
+        conn.executemany(statement, keys)
+    return len(keys)
 
 
 def _sums(conn: sqlite3.Connection, project: str) -> int:
@@ -54,6 +41,5 @@ class SqliteUpkeep(UpkeepBook):
     """:class:`UpkeepBook` in SQLite."""
 
     probe = staticmethod(_probe)
-    sweeps = {"requests": _each(_old_requests), "rollups": _each(_old_rollups)}  # noqa: RUF012
-    delete_found = staticmethod(_each(_found))
+    clear = staticmethod(_each(_clear))
     delete_sums = staticmethod(_each(_sums))

@@ -21,7 +21,7 @@ ENVELOPE = Envelope("resp_0123456789abcdef01234567", 1_800_000_000, "smart")
 def _parse(**body: Any) -> Asked:
     body.setdefault("model", "smart")
     body.setdefault("input", "hi")
-    return OpenAIResponses(remembers=True).parse(json.dumps(body).encode(), {})
+    return OpenAIResponses().parse(json.dumps(body).encode(), {})
 
 
 @pytest.fixture(scope="session")

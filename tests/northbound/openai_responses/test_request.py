@@ -37,7 +37,7 @@ from adapters.canonical.request import (
 )
 from adapters.dialects.openai_responses import DIALECT
 from gateway.northbound.base import Memory
-from gateway.northbound.openai_responses import RESPONSES, OpenAIResponses
+from gateway.northbound.openai_responses import RESPONSES
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "openai_responses"
 SHARED = Path(os.environ.get("GATEWAY_SHARED", Path(__file__).parents[4] / "shared"))
@@ -50,7 +50,6 @@ RECORDED = [
     )
     if json.loads(path.read_text()) is not None
 ]
-REMEMBERING = OpenAIResponses(remembers=True)
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
 
 
@@ -68,7 +67,7 @@ def test_a_bare_request_invents_nothing(parse: Any) -> None:
     assert asked.request == type(asked.request)(
         "smart", (Message("user", (Text("hi"),)),), "openai-responses"
     )
-    assert asked.memory == Memory()
+    assert asked.memory == Memory(items=({"type": "message", "role": "user", "content": "hi"},))
     assert (asked.dropped, dict(asked.style.echo)) == ((), {})
 
 
@@ -133,26 +132,12 @@ def test_null_is_unset(parse: Any) -> None:
 
 def test_what_the_gateway_remembers_goes_to_no_provider(parse: Any) -> None:
     asked = parse(previous_response_id="resp_1", store=False, background=True)
-    assert asked.memory == Memory(previous="resp_1", background=True, store=False)
+    said = ({"type": "message", "role": "user", "content": "hi"},)
+    assert asked.memory == Memory("resp_1", background=True, store=False, items=said)
     assert asked.request.store is None
     assert asked.request.extras == {}
     assert parse(conversation={"id": "conv_1"}).memory.conversation == "conv_1"
     assert parse(conversation="conv_1").memory.continues
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("previous_response_id", "resp_1"), ("conversation", "conv_1"), ("background", True)],
-)
-def test_where_nobody_remembers_nothing_is_silently_forgotten(name: str, value: Any) -> None:
-    body = {"model": "m", "input": "hi"}
-    with pytest.raises(Fault) as caught:
-        RESPONSES.parse(json.dumps({**body, name: value}).encode(), {})
-    assert (caught.value.kind, caught.value.param) == ("unsupported", name)
-    kept = RESPONSES.parse(json.dumps({**body, "store": True}).encode(), {})
-    assert kept.dropped == ("store",)
-    assert kept.style.echo == {}
-    assert RESPONSES.parse(json.dumps({**body, "store": False}).encode(), {}).dropped == ()
 
 
 def test_nobody_steers_hosts_and_headers(parse: Any) -> None:
@@ -327,7 +312,7 @@ def test_recorded_requests_are_understood(recording: Path | None) -> None:
         pytest.skip(f"no recordings in {SHARED} (set GATEWAY_SHARED)")
     told = json.loads(recording.read_text())
     body = told.get("body", told)
-    asked = REMEMBERING.parse(json.dumps(body).encode(), {})
+    asked = RESPONSES.parse(json.dumps(body).encode(), {})
     sent = DIALECT.encode(asked.request, "m", Facts("m"))
     again = json.loads(sent.call.body)
     assert (asked.dropped, sent.dropped) == ((), ())
@@ -386,7 +371,7 @@ def normal(body: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("case", sorted(path.name for path in GOLDEN.iterdir()))
 def test_the_same_dialect_out_is_what_came_in(case: str) -> None:
     sent = json.loads((GOLDEN / case / "request.json").read_text())
-    asked = REMEMBERING.parse(json.dumps(sent).encode(), {})
+    asked = RESPONSES.parse(json.dumps(sent).encode(), {})
     facts = Facts(sent["model"], capabilities=CAPABILITIES - {"reasoning"})
     if "reasoning" in sent:
         facts = Facts(sent["model"], capabilities=CAPABILITIES)

@@ -1,0 +1,145 @@
+"""Responses and conversations after their calls: read, listed, changed, deleted."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+
+from adapters.canonical.faults import Fault
+from adapters.wire.json import dumps
+from gateway.http.body import read_body
+from gateway.http.deps import Caller, Gateway
+from gateway.http.headers import SSE
+from gateway.northbound.conversations import Page, parse_change, parse_items, parse_new
+from gateway.services.kept import Conversations, KeptResponses
+
+router = APIRouter()
+
+MEGABYTE = 1024 * 1024
+
+Listing = Annotated[Page, Query()]
+
+
+def _responses(state: Gateway, caller: Caller) -> KeptResponses:
+    return KeptResponses(state, caller)
+
+
+def _conversations(state: Gateway, caller: Caller) -> Conversations:
+    return Conversations(state, caller)
+
+
+async def _body(request: Request, state: Gateway) -> bytes:
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    limit = int(state.snapshot.server.max_body_mb * MEGABYTE)
+    return await read_body(request.receive, headers, limit)
+
+
+Responses = Annotated[KeptResponses, Depends(_responses)]
+Kept = Annotated[Conversations, Depends(_conversations)]
+Body = Annotated[bytes, Depends(_body)]
+
+
+def _json(value: Any) -> Response:
+    return Response(dumps(value), media_type="application/json")
+
+
+# --------------------------------------------------------------------------- responses
+
+
+@router.get("/v1/responses/{response_id}")
+@router.get("/responses/{response_id}", include_in_schema=False)
+async def response(
+    response_id: str, kept: Responses, stream: bool = False, starting_after: int | None = None
+) -> Response:
+    """A kept response, as it was told or once more as a stream."""
+    if not stream:
+        return _json(await kept.get(response_id))
+    frames = await kept.stream(response_id, starting_after)
+    headers = {name.decode(): value.decode() for name, value in SSE}
+    return Response(frames, headers=headers)
+
+
+@router.delete("/v1/responses/{response_id}")
+@router.delete("/responses/{response_id}", include_in_schema=False)
+async def delete_response(response_id: str, kept: Responses) -> Response:
+    """Delete a kept response."""
+    return _json(await kept.delete(response_id))
+
+
+@router.get("/v1/responses/{response_id}/input_items")
+@router.get("/responses/{response_id}/input_items", include_in_schema=False)
+async def input_items(response_id: str, kept: Responses, page: Listing) -> Response:
+    """What a kept response was made from."""
+    return _json(await kept.input_items(response_id, page))
+
+
+@router.post("/v1/responses/{response_id}/cancel")
+@router.post("/responses/{response_id}/cancel", include_in_schema=False)
+async def cancel_response(response_id: str, kept: Responses) -> Response:
+    """Only a background response can be cancelled, and this one has ended."""
+    await kept.get(response_id)
+    raise Fault(
+        "bad_request",
+        "Only a response with `background: true` can be cancelled. To end a stream, close it.",
+        param="response_id",
+    )
+
+
+# --------------------------------------------------------------------------- conversations
+
+
+@router.post("/v1/conversations")
+@router.post("/conversations", include_in_schema=False)
+async def create(kept: Kept, body: Body) -> Response:
+    """Begin a conversation."""
+    return _json(await kept.create(*parse_new(body)))
+
+
+@router.get("/v1/conversations/{conversation_id}")
+@router.get("/conversations/{conversation_id}", include_in_schema=False)
+async def conversation(conversation_id: str, kept: Kept) -> Response:
+    """One conversation, without its items."""
+    return _json(await kept.get(conversation_id))
+
+
+@router.post("/v1/conversations/{conversation_id}")
+@router.post("/conversations/{conversation_id}", include_in_schema=False)
+async def change(conversation_id: str, kept: Kept, body: Body) -> Response:
+    """Replace a conversation's metadata."""
+    return _json(await kept.change(conversation_id, parse_change(body)))
+
+
+@router.delete("/v1/conversations/{conversation_id}")
+@router.delete("/conversations/{conversation_id}", include_in_schema=False)
+async def delete(conversation_id: str, kept: Kept) -> Response:
+    """Delete a conversation with its items."""
+    return _json(await kept.delete(conversation_id))
+
+
+@router.get("/v1/conversations/{conversation_id}/items")
+@router.get("/conversations/{conversation_id}/items", include_in_schema=False)
+async def items(conversation_id: str, kept: Kept, page: Listing) -> Response:
+    """A page of a conversation's items."""
+    return _json(await kept.items(conversation_id, page))
+
+
+@router.post("/v1/conversations/{conversation_id}/items")
+@router.post("/conversations/{conversation_id}/items", include_in_schema=False)
+async def add_items(conversation_id: str, kept: Kept, body: Body) -> Response:
+    """Add items to a conversation's end."""
+    return _json(await kept.add(conversation_id, parse_items(body)))
+
+
+@router.get("/v1/conversations/{conversation_id}/items/{item_id}")
+@router.get("/conversations/{conversation_id}/items/{item_id}", include_in_schema=False)
+async def item(conversation_id: str, item_id: str, kept: Kept) -> Response:
+    """One item of a conversation."""
+    return _json(await kept.item(conversation_id, item_id))
+
+
+@router.delete("/v1/conversations/{conversation_id}/items/{item_id}")
+@router.delete("/conversations/{conversation_id}/items/{item_id}", include_in_schema=False)
+async def delete_item(conversation_id: str, item_id: str, kept: Kept) -> Response:
+    """Delete one item of a conversation."""
+    return _json(await kept.drop_item(conversation_id, item_id))
