@@ -125,7 +125,9 @@ EVENTS: Mapping[str, Shape] = {
     ),
     "budget.topped_up": _shape("There is more.", "added", "interrupt_id idempotency_key by"),
     "context.trimmed": _shape("Old turns were left out so that the prompt fits.", "counts"),
-    "contract.violated": _shape("A rule of the contract was broken.", "rule action", "call_id"),
+    "contract.violated": _shape(
+        "A rule of the contract was broken.", "rule action", "call_id message"
+    ),
 }  # fmt: skip
 """Every type there is. The set is closed: an unknown type is a programming error."""
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from adapters.canonical.parts import NO_EXTRAS
+from adapters.canonical.parts import NO_EXTRAS, Text
 from adapters.canonical.plain import parsed, plain
 from adapters.canonical.request import Message, Reasoning, Request, Sampling
 from gateway.tools.base import Policy, ToolSpec
@@ -144,3 +144,34 @@ def parsed_spec(data: Any) -> RunSpec:
     :raises ValueError: for data that was never written so.
     """
     return parsed(RunSpec, data)
+
+
+Action = Literal[
+    "approve", "deny", "edit", "result", "top_up", "stop", "rerun", "error", "fail"
+]  # fmt: skip
+ACTIONS: Mapping[str, tuple[Action, ...]] = {
+    "approval": ("approve", "deny", "edit"),
+    "input": ("result",),
+    "budget": ("top_up", "stop"),
+    "in_doubt": ("rerun", "result", "error", "fail"),
+}
+"""By kind of question: what may be answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer to an interrupt.
+
+    ``arguments`` belong to ``edit``; ``content`` (parts) and ``structured`` to ``result``;
+    ``reason`` to ``deny``, ``error`` and ``fail``; ``added`` to ``top_up``. ``arguments_hash``
+    binds an answer to what was shown: if it is given and differs, the answer is refused.
+    """
+
+    action: Action
+    arguments: Mapping[str, Any] | None = None
+    arguments_hash: str | None = None
+    content: tuple[Text, ...] = ()
+    structured: Any = None
+    is_error: bool = False
+    reason: str | None = None
+    added: Mapping[str, Any] = NO_EXTRAS

@@ -42,7 +42,7 @@ MOVES: Mapping[str, Mapping[str | None, Status]] = {
         "waiting": "cancelling",
         "paused": "cancelling",
     },
-    "run.recovered": {"running": "running", "cancelling": "cancelling", "paused": "paused"},
+    "run.recovered": {"running": "running", "cancelling": "cancelling"},
     "run.completed": {"running": "completed"},
     "run.failed": {"running": "failed"},
     "run.incomplete": {"running": "incomplete"},

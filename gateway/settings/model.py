@@ -57,13 +57,16 @@ class RetentionTable(Table):
     """Days that the rows of each table are kept: ``0`` keeps nothing past the next sweep,
     ``inf`` keeps all. ``requests`` are single calls, ``rollups`` the daily sums; ``responses``
     and ``conversations`` count from their last use; ``idempotency`` are the answers that an
-    ``Idempotency-Key`` finds again."""
+    ``Idempotency-Key`` finds again; ``runs`` count from their end, ``run_stubs`` are what then
+    says that there was one."""
 
     requests: Days = 90.0
     rollups: Days = 800.0
     responses: Days = 30.0
     conversations: Days = 90.0
     idempotency: Days = 1.0
+    runs: Days = 30.0
+    run_stubs: Days = 365.0
 
 
 class StoreTable(Table):

@@ -19,6 +19,7 @@ from typing import Any, Literal, Protocol
 from gateway.settings.snapshot import Limits
 from gateway.store.idempotency import IdempotencyBook
 from gateway.store.responses import ResponseBook
+from gateway.store.runs import RunBook
 
 Status = Literal["open", "completed", "failed", "partial", "cancelled", "interrupted"]
 UsageSource = Literal["provider", "estimated", "unknown"]
@@ -171,7 +172,7 @@ class UsageQuery:
     project: str | None = None
 
 
-class Store(ResponseBook, IdempotencyBook, Protocol):
+class Store(ResponseBook, IdempotencyBook, RunBook, Protocol):
     """The books. Every method may raise ``Fault("store_unavailable")``."""
 
     async def open(self) -> None:

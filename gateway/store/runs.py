@@ -292,8 +292,10 @@ class RunBook(Protocol):
         """Mark all versions as deleted; runs that use it go on."""
         ...
 
-    async def add_stream_token(self, digest: bytes, run_id: str, expires_at: float) -> None:
-        """Keep a token's digest; those that have expired by now are dropped."""
+    async def add_stream_token(
+        self, digest: bytes, run_id: str, now: float, expires_at: float
+    ) -> None:
+        """Keep a token's digest; those that have expired by ``now`` are dropped."""
         ...
 
     async def stream_token(self, digest: bytes, now: float) -> str | None:
@@ -363,4 +365,3 @@ def run_row(row: Mapping[str, Any]) -> RunRow:
 
 def _json(text: str | None, default: Any) -> Any:
     return default if text is None else orjson.loads(text)
-

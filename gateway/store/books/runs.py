@@ -25,7 +25,7 @@ from gateway.store.runs import (
     RunRow,
     TaskRow,
 )
-from gateway.store.sql import assignments, columns, insert, replaced
+from gateway.store.sql import assignments, columns, insert
 
 _WORK = "status IN ('queued', 'running', 'cancelling')"
 
@@ -52,7 +52,8 @@ _FREE = f"""SELECT * FROM runs WHERE {_WORK} AND (lease_until IS NULL OR lease_u
     ORDER BY created_at LIMIT ?"""  # noqa: S608
 _PARENTS = """SELECT * FROM runs WHERE children IS NOT NULL AND status = 'waiting'
     AND (lease_until IS NULL OR lease_until < ?) AND EXISTS
-        (SELECT 1 FROM runs AS c WHERE c.parent = runs.id AND c.ended_at >= runs.updated_at)
+        (SELECT 1 FROM runs AS c WHERE c.parent = runs.id AND c.ended_at IS NOT NULL
+            AND runs.children LIKE '%' || c.id || '%')
     LIMIT ?"""
 _CLAIM = "UPDATE runs SET owner = ?, lease_until = ?, epoch = epoch + 1 WHERE id = ? AND epoch = ?"
 _RENEW = "UPDATE runs SET lease_until = ? WHERE owner = ? AND lease_until IS NOT NULL"
@@ -104,6 +105,8 @@ class RunsBook:
 
     run_script: Apply
     """Takes a script."""
+    look: Apply
+    """Takes nothing; answers a number that differs once another process has written."""
 
     async def create_run(
         self, birth: Birth, first: Addition, owner: str | None, lease_until: float | None
@@ -199,6 +202,10 @@ class RunsBook:
     async def set_pausing(self, run_id: str, pausing: bool) -> None:
         await self._run(((_PAUSING, [(pausing, run_id)]),))
 
+    async def runs_version(self) -> int:
+        version: int = await self._db.write(self.look, None, "normal")
+        return version
+
     async def calls_usage(self, request_ids: Sequence[str]) -> CallsUsage:
         if not request_ids:
             return CallsUsage(0, 0, 0)
@@ -216,12 +223,11 @@ class RunsBook:
         return await self._run(((f"{_ADD_AGENT} ON CONFLICT DO NOTHING", [values]),))
 
     async def agent(self, project: str, name: str, version: int | None) -> AgentRow | None:
-        which, values = "", [project, name]
+        which, values = ("", ()) if version is None else (" AND version = ?", (version,))
         rows = await self._db.read(
-            f"{_AGENT}{which} ORDER BY version DESC", values
+            f"{_AGENT}{which} ORDER BY version DESC LIMIT 1", (project, name, *values)
         )
-        found = [row for row in rows if version is None or row["version"] == version]
-        return _agent_row(found[0]) if found else None
+        return _agent_row(rows[0]) if rows else None
 
     async def agents(self, project: str) -> list[AgentRow]:
         return [_agent_row(row) for row in await self._db.read(_AGENTS, (project,))]
@@ -229,8 +235,11 @@ class RunsBook:
     async def delete_agent(self, project: str, name: str) -> bool:
         return await self._run(((_DROP_AGENT, [(project, name)]),))
 
-    async def add_stream_token(self, digest: bytes, run_id: str, expires_at: float) -> None:
-        await self._run(((_ADD_TOKEN, [(digest, run_id, expires_at)]),))
+    async def add_stream_token(
+        self, digest: bytes, run_id: str, now: float, expires_at: float
+    ) -> None:
+        add = (_ADD_TOKEN, [(digest, run_id, expires_at)])
+        await self._run((add, (_OLD_TOKENS, [(now,)])))
 
     async def stream_token(self, digest: bytes, now: float) -> str | None:
         rows = await self._db.read(_TOKEN, (digest, now))

@@ -8,7 +8,7 @@ from math import isinf
 from typing import Any, NamedTuple
 
 from gateway.store import statements as s
-from gateway.store.books import Apply, Database
+from gateway.store.books import Apply, Database, runs
 from gateway.store.books import idempotency as answers
 from gateway.store.books import responses as kept
 from gateway.store.jobs import Durability
@@ -29,6 +29,8 @@ SWEEPS: Mapping[str, Callable[[float], Clearing]] = {
     "requests": lambda before: Clearing(s.OLD_REQUESTS, (before, before, CHUNK), s.DELETE_CALL),
     "rollups": lambda before: Clearing(s.OLD_DAYS, (day_of(before), CHUNK), (s.DELETE_DAY,)),
     "responses": lambda before: Clearing(kept.OLD_THREADS, (before, CHUNK), kept.DELETE_THREAD),
+    "runs": lambda before: Clearing(runs.OLD_RUNS, (before, CHUNK), runs.EMPTY_RUN),
+    "run_stubs": lambda before: Clearing(runs.OLD_STUBS, (before, CHUNK), runs.DELETE_RUN),
     "conversations": lambda before: Clearing(
         kept.OLD_CONVERSATIONS, (before, CHUNK), kept.DELETE_CONVERSATION
     ),
@@ -67,7 +69,12 @@ class UpkeepBook:
         if not where:
             return 0
         deleted = 0
-        for find, conditions, deletes in (answers.FORGETTING, _CALLS, *kept.FORGETTING):
+        for find, conditions, deletes in (
+            answers.FORGETTING,
+            _CALLS,
+            *kept.FORGETTING,
+            runs.FORGETTING,
+        ):
             held = [find, *(conditions[name] for name in where)]
             # A condition may ask for its value more than once.
             marks = {name: conditions[name].count("?") for name in where}

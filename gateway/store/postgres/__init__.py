@@ -16,11 +16,18 @@ from gateway.store.postgres.database import Database
 from gateway.store.postgres.keys import PostgresKeys
 from gateway.store.postgres.ledger import PostgresLedger
 from gateway.store.postgres.responses import PostgresResponses
+from gateway.store.postgres.runs import PostgresRuns
 from gateway.store.postgres.upkeep import PostgresUpkeep
 
 
 class PostgresStore(
-    PostgresLedger, PostgresKeys, PostgresResponses, AnswersBook, ReportsBook, PostgresUpkeep
+    PostgresLedger,
+    PostgresKeys,
+    PostgresResponses,
+    PostgresRuns,
+    AnswersBook,
+    ReportsBook,
+    PostgresUpkeep,
 ):
     """See :class:`gateway.store.base.Store`."""
 

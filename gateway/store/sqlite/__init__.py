@@ -14,6 +14,7 @@ from gateway.store.sqlite.database import Database
 from gateway.store.sqlite.keys import SqliteKeys
 from gateway.store.sqlite.ledger import SqliteLedger
 from gateway.store.sqlite.responses import SqliteResponses
+from gateway.store.sqlite.runs import SqliteRuns
 from gateway.store.sqlite.upkeep import SqliteUpkeep
 
 PREFIX = "sqlite:///"
@@ -34,7 +35,7 @@ def database_path(url: str) -> Path:
 
 
 class SqliteStore(
-    SqliteLedger, SqliteKeys, SqliteResponses, AnswersBook, ReportsBook, SqliteUpkeep
+    SqliteLedger, SqliteKeys, SqliteResponses, SqliteRuns, AnswersBook, ReportsBook, SqliteUpkeep
 ):
     """See :class:`gateway.store.base.Store`."""
 
@@ -53,6 +54,7 @@ class SqliteStore(
             try:
                 await self.settle_orphans()
                 await self.release_keys()
+                await self.free_runs()
             except BaseException:
                 await self.close()
                 raise

@@ -1,0 +1,304 @@
+"""The agent loop: what follows from where a run stands. Pure; read it top to bottom.
+
+model turn -> its tool calls are judged -> made, in parallel -> results in the calls' order ->
+next turn -> an answer that fits its schema and its contract -> ``run.completed``.
+
+:data:`RULES` are asked in order; the first that has something to say decides. None of them acts,
+waits, or knows what time it is: they are told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from adapters.canonical.parts import Refusal, Text
+from gateway.runs import contract, spec
+from gateway.runs.actions import WAIT, AskModel, Decision, Emit, LookUpTools, MakeCall
+from gateway.runs.arguments import Check
+from gateway.runs.budget import Gauge, gauges, threshold
+from gateway.runs.ending import end, json_value, output
+from gateway.runs.events import Draft, draft
+from gateway.runs.judge import Case, judged
+from gateway.runs.spec import AgentSpec
+from gateway.runs.state import MAIN, WAITING, Call, Run, Thread
+
+MAX_FAULTY_TURNS = 3
+"""Turns in a row whose calls all went wrong, after which the run gives up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What a rule looks at: the run, its thread, who speaks, the time, and the judge of schemas."""
+
+    run: Run
+    thread: Thread
+    at: float
+    check: Check
+
+    @property
+    def agent(self) -> AgentSpec:
+        """Who speaks now."""
+        return self.run.spec.find(self.thread.agent)
+
+    @property
+    def first_agent(self) -> AgentSpec:
+        """Who began; its bounds hold for the whole run."""
+        return self.run.spec.find(self.run.spec.agent)
+
+
+Rule = Callable[[Scene], Decision | None]
+
+
+def decide(run: Run, at: float, check: Check) -> Decision:
+    """What is to be done now.
+
+    :param at: Unix seconds; also the time of the events that are emitted.
+    """
+    return first(RULES, Scene(run, run.threads[MAIN], at, check))
+
+
+def first(rules: tuple[Rule, ...], scene: Scene) -> Decision:
+    """What the first rule says that has something to say."""
+    if scene.run.status not in ("running", "cancelling"):
+        return WAIT
+    for rule in rules:
+        decision = rule(scene)
+        if decision is not None:
+            return decision
+    return WAIT
+
+
+# ends that come from outside
+
+
+def cancelled(scene: Scene) -> Decision | None:
+    """A caller wants no more."""
+    if scene.run.status != "cancelling":
+        return None
+    return end(scene.run, "run.cancelled", scene.at)
+
+
+def failed(scene: Scene) -> Decision | None:
+    """Something has happened that the run can't go on from."""
+    if scene.run.failure is None:
+        return None
+    return end(scene.run, "run.failed", scene.at, **scene.run.failure)
+
+
+def out_of_time(scene: Scene) -> Decision | None:
+    """The seconds are used up: even what is under way is stopped."""
+    limit = scene.run.budget.seconds
+    if limit is None or scene.run.seconds(scene.at) < limit:
+        return None
+    return end(scene.run, "run.incomplete", scene.at, reason="deadline")
+
+
+# the loop
+
+
+def speaking(scene: Scene) -> Decision | None:
+    """A turn is under way."""
+    return None if scene.thread.open is None else WAIT
+
+
+def introduced(scene: Scene) -> Decision | None:
+    """An agent comes with its tools."""
+    name = scene.thread.agent
+    return None if name in scene.run.tools else (LookUpTools(name),)
+
+
+def calling(scene: Scene) -> Decision | None:
+    """The calls of the last turn: judge them all, make those that may be made, wait for others."""
+    calls = scene.run.asked(scene.thread)
+    drafts = [d for call in calls if call.phase in ("new", "lost") for d in _judged(scene, call)]
+    if drafts:
+        return (Emit(tuple(drafts)),)
+    ready = [call for call in calls if call.phase in ("new", "granted")]
+    running = any(call.phase == "running" for call in calls)
+    if ready:
+        return _made(scene, ready, running)
+    if running:
+        return WAIT
+    return None if all(call.phase == "done" for call in calls) else _waiting(scene, calls)
+
+
+def _judged(scene: Scene, call: Call) -> tuple[Draft, ...]:
+    agent = scene.run.spec.find(call.agent)
+    return judged(Case(scene.run, scene.thread, call, agent, scene.at, scene.check))
+
+
+def _made(scene: Scene, ready: list[Call], running: bool) -> Decision:
+    """As many of the calls as the budget and the agent's ways allow."""
+    limit = scene.run.budget.tool_calls
+    if limit is not None:
+        room = limit - scene.run.used.tool_calls
+        ready = [call for n, call in enumerate(ready) if call.tries or n < room]
+        if not ready:
+            return WAIT if running else (out_of_budget(scene) or WAIT)
+    if not scene.agent.parallel_tools:
+        ready = [] if running else ready[:1]
+    return tuple(MakeCall(call.call_id) for call in ready)
+
+
+def _waiting(scene: Scene, calls: list[Call]) -> Decision:
+    """Nothing can be done before somebody answers."""
+    kinds = [WAITING.get(call.phase) or call.child_waits for call in calls if call.phase != "done"]
+    children = [call.child for call in calls if call.phase == "child"]
+    open_ids = [interrupt.id for interrupt in scene.run.open_interrupts()]
+    waits = draft("run.waiting", for_=kinds[0], interrupts=open_ids, children=children)
+    return (Emit((waits,)),)
+
+
+# the answer
+
+
+FAILED: Mapping[str, tuple[str, str]] = {
+    "length": ("output_truncated", "The answer was cut by its token limit."),
+    "context_window": ("output_truncated", "The answer was cut: the context window is full."),
+    "content_filter": ("content_filtered", "The provider's filter stopped the answer."),
+    "refusal": ("content_filtered", "The model declined to answer."),
+    "unknown": ("protocol_error", "The model stopped for a reason that is not known here."),
+}
+"""Reasons for which a turn's text is no answer, with the fault that says so."""
+
+UNFIT = ("output_invalid", "The answer does not fit the agent's output schema.")
+NO_ANSWER = ("output_unparsable", "The model ended its turn without saying or calling anything.")
+
+
+def answering(scene: Scene) -> Decision | None:
+    """The last turn asked for nothing: is it an answer?"""
+    thread = scene.thread
+    if thread.reason is None or thread.asked or thread.reason == "pause":
+        return None
+    if thread.reason in FAILED:
+        return _no_answer(scene, FAILED[thread.reason])
+    text, refused = _spoken(thread)
+    if refused:
+        return _no_answer(scene, FAILED["refusal"])
+    if not text.strip():
+        return _no_answer(scene, NO_ANSWER)
+    return _answer(scene, text)
+
+
+def _answer(scene: Scene, text: str) -> Decision:
+    value, problems = _value(scene, text)
+    if problems:
+        return _no_answer(scene, UNFIT)
+    rule = contract.broken_by_answer(scene.agent.contract, scene.run, text, value)
+    if rule is not None:
+        return (Emit((_objection(scene, rule),)),)
+    return end(scene.run, "run.completed", scene.at, output=output(scene.run, value))
+
+
+def _value(scene: Scene, text: str) -> tuple[Any, list[str]]:
+    """The answer as JSON where a schema asks for that, and what is wrong with it."""
+    schema = scene.agent.output_schema
+    if schema is None:
+        return None, []
+    try:
+        value = json_value(text)
+    except ValueError:
+        return None, ["it is not JSON"]
+    return value, scene.check(schema, value)
+
+
+def _objection(scene: Scene, rule: spec.Rule) -> Draft:
+    """The answer breaks the contract: the model is told, or the run ends."""
+    return draft(
+        "contract.violated",
+        step=f"{scene.thread.name}/{scene.thread.turns}",
+        agent=scene.agent.name,
+        rule=contract.shown(rule),
+        action=rule.on_violation,
+        message=contract.told(rule),
+    )
+
+
+def _spoken(thread: Thread) -> tuple[str, bool]:
+    """The text of the last message, and whether it declines."""
+    last = thread.messages[-1]
+    parts = last.parts if last.role == "assistant" else ()
+    refused = any(isinstance(part, Refusal) for part in parts)
+    return "".join(part.text for part in parts if isinstance(part, Text)), refused
+
+
+def _no_answer(scene: Scene, fault: tuple[str, str]) -> Decision:
+    kind, message = fault
+    error = {"kind": kind, "message": message}
+    return end(scene.run, "run.failed", scene.at, reason=kind, error=error)
+
+
+# bounds
+
+
+def gone_wrong(scene: Scene) -> Decision | None:
+    """Turn after turn brings nothing but faulty calls."""
+    if scene.run.faulty_turns(scene.thread) < MAX_FAULTY_TURNS:
+        return None
+    text = f"{MAX_FAULTY_TURNS} turns in a row brought no tool call that could be made."
+    error = {"kind": "output_invalid", "message": text}
+    return end(scene.run, "run.failed", scene.at, reason="invalid_tool_calls", error=error)
+
+
+def out_of_turns(scene: Scene) -> Decision | None:
+    """The first agent's bound on turns holds for the whole conversation."""
+    if scene.thread.turns < scene.first_agent.max_turns:
+        return None
+    return end(scene.run, "run.incomplete", scene.at, reason="max_turns")
+
+
+def out_of_budget(scene: Scene) -> Decision | None:
+    """A budget is used up: say so; then wait for more, or end with what was made."""
+    run = scene.run
+    if run.stopped:
+        return end(run, "run.incomplete", scene.at, reason="budget")
+    if run.exhausted is None:
+        empty = next((g for g in gauges(run.budget, run.used) if g.exhausted), None)
+        return None if empty is None else (Emit((run_out(run, empty),)),)
+    if run.spec.on_budget == "incomplete":
+        return end(run, "run.incomplete", scene.at, reason="budget")
+    open_ids = [interrupt.id for interrupt in run.open_interrupts()]
+    return (Emit((draft("run.waiting", for_="budget", interrupts=open_ids),)),)
+
+
+def run_out(run: Run, gauge: Gauge) -> Draft:
+    """The event of a used-up budget; a question, where the run waits for more."""
+    told: dict[str, Any] = {"which": gauge.which, "used": gauge.used, "limit": gauge.limit}
+    if run.spec.on_budget == "wait":
+        told["interrupt_id"] = f"budget_{run.seq + 1}"
+    return draft("budget.exhausted", **told)
+
+
+def warned(scene: Scene) -> Decision | None:
+    """Subscribers are told when a good part of a budget is used."""
+    told = scene.run.told
+    drafts = [
+        draft("budget.threshold", which=g.which, share=share, used=g.used, limit=g.limit)
+        for g in gauges(scene.run.budget, scene.run.used)
+        if (share := threshold(g, told)) is not None
+    ]
+    return (Emit(tuple(drafts)),) if drafts else None
+
+
+def next_turn(scene: Scene) -> Decision | None:
+    """Nothing stands against asking the model."""
+    return (AskModel(scene.thread.next_step),)
+
+
+RULES: tuple[Rule, ...] = (
+    cancelled,
+    failed,
+    out_of_time,
+    speaking,
+    introduced,
+    calling,
+    answering,
+    gone_wrong,
+    out_of_turns,
+    out_of_budget,
+    warned,
+    next_turn,
+)
+"""Asked in this order."""
