@@ -27,12 +27,14 @@ from gateway.observe.metrics import Metrics
 from gateway.policy.auth import Keyring
 from gateway.routing.breaker import Breakers
 from gateway.routing.stats import Stats
+from gateway.services.idempotency import Idempotency
 from gateway.services.keys import refresh_keys
 from gateway.services.state import State
 from gateway.settings.problems import ConfigError, Problem
 from gateway.settings.snapshot import Provider, Snapshot
 from gateway.store import connect, pepper
 from gateway.store.base import Store
+from gateway.store.retention import DAYS
 
 KEYS_EVERY = 0.5
 """Seconds between looks for keys that another process made or revoked."""
@@ -93,7 +95,7 @@ async def running(
         on_drop=metrics.line_dropped,
     )
     logs.install()
-    store = connect(snapshot.store)
+    store = connect(snapshot.store, committed=metrics.committed)
     try:
         await store.open()
         parts = _Parts(snapshot, store, logs, metrics, clock, reload)
@@ -135,8 +137,16 @@ class _Parts:
         )
         metrics.watch_queue("log", logs.depth)
         metrics.watch_breakers(lambda: runtime.breakers.states(clock.monotonic()))
-        self.state = State(runtime, keyring, store, logs, self.reload, int(clock.wall()))
+        idempotency = Idempotency(
+            store, clock, self._days_of_answers, lambda: self.state.snapshot.store.keep_responses
+        )
+        self.state = State(
+            runtime, keyring, store, logs, self.reload, int(clock.wall()), idempotency
+        )
         self._use(snapshot)
+
+    def _days_of_answers(self) -> float:
+        return self.state.snapshot.store.retention.get("idempotency", DAYS["idempotency"])
 
     def _use(self, snapshot: Snapshot) -> None:
         """Swap ``snapshot`` in whole. Providers that did not change keep their sockets."""
@@ -220,6 +230,7 @@ class _Parts:
                     group.create_task(self._sweep()),
                 ]
                 yield
+                await self.state.idempotency.close()
                 for task in tasks:
                     task.cancel()
         finally:

@@ -54,6 +54,7 @@ class Access:
     output_tokens: int | None = None
     cost_nano: int | None = None
     trace: str | None = None
+    original: str | None = None
 
     def fields(self) -> dict[str, Any]:
         """The fields that are set, in order."""

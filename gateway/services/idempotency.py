@@ -36,7 +36,6 @@ PASSING = frozenset({401, 402, 403, 404, 408, 409, 425, 429, 499})
 """Statuses that another try may not meet; they are not kept, nor is anything from 500 on."""
 
 
-
 @dataclass(frozen=True, slots=True)
 class Asking:
     """A call under a key. ``digest`` is of everything that makes two calls the same."""
@@ -51,7 +50,8 @@ class Running:
     """A key in use by this process.
 
     ``original`` is the id of the call that makes the answer, or made it, as the ledger knows it.
-    ``succeeded`` is set by the work before its last frame, where what it tells is no failure.
+    ``succeeded`` is set by the work before its last frame, where what it tells is no failure;
+    ``kept`` when the answer stands in the book.
     """
 
     __slots__ = ("asking", "kept", "original", "recording", "succeeded", "task")
@@ -63,6 +63,11 @@ class Running:
         self.kept = False
         self.recording: Recording
         self.task: asyncio.Task[None] | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether it has nothing to tell to whoever comes now: given up, or failed."""
+        return self.recording.left.is_set() or (self.recording.ended and not self.kept)
 
 
 Work = Callable[[Running], Awaitable[None]]
@@ -94,7 +99,7 @@ class Idempotency:
             ``conflict`` where the answer can't be joined any more. Reading raises these, too.
         """
         found = self._running.get((asking.project, asking.key))
-        if found is None or found.recording.left.is_set():
+        if found is None or found.over:
             found = self._begin(asking, work, None if found is None else found.task)
         elif found.asking.digest != asking.digest:
             raise mismatch()
@@ -116,9 +121,7 @@ class Idempotency:
         running.task.add_done_callback(self._tasks.discard)
         return running
 
-    async def _run(
-        self, running: Running, work: Work, previous: asyncio.Task[None] | None
-    ) -> None:
+    async def _run(self, running: Running, work: Work, previous: asyncio.Task[None] | None) -> None:
         recording = running.recording
         try:
             if previous is not None:
@@ -201,7 +204,7 @@ async def _replay(running: Running, kept: Kept) -> None:
             "was too long, or this gateway keeps no content. A new call needs a new key.",
             code="idempotency_not_kept",
         )
-    running.original = kept.request_id
+    running.original, running.kept = kept.request_id, True
     running.recording.start(Head(kept.status, kept.headers))
     await running.recording.write(kept.body, more=False)
 

@@ -57,6 +57,11 @@ class Recording:
         """Whether everything from the first byte on is still here."""
         return self._dropped == 0
 
+    @property
+    def ended(self) -> bool:
+        """Whether the last frame, or a fault, has come."""
+        return self._ended
+
     def body(self, last: bytes = b"") -> bytes:
         """All bytes so far, and ``last``. Only while it is :attr:`whole`."""
         return b"".join([*(frame.data for frame in self._frames), last])
