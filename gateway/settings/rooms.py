@@ -60,7 +60,11 @@ class PromptsTable(Table):
 
 
 class ToolTable(Table):
-    """A tool that agents may use: a Python function, an HTTP endpoint, or one built in."""
+    """A tool that agents may use: a Python function, an HTTP endpoint, or one built in.
+
+    What is left out of the four lines from ``idempotent`` on, a Python function may have declared
+    for itself; :mod:`gateway.tools.base` has the defaults.
+    """
 
     kind: Literal["python", "http", "builtin"]
     description: str | None = None
@@ -70,12 +74,13 @@ class ToolTable(Table):
     headers: dict[str, Reference] = {}
     body: Any = None
     parameters: dict[str, Any] | None = None
-    allow_hosts: list[str] = []
+    allow_hosts: list[str] | None = None
     allow_private: list[str] = []
-    idempotent: bool = False
-    read_only: bool = False
-    timeout: Seconds = 30.0
-    max_output: AtLeastOne = 50_000
+    ca_file: str | None = None
+    idempotent: bool | None = None
+    read_only: bool | None = None
+    timeout: Seconds | None = None
+    max_output: AtLeastOne | None = None
     policy: Policy | None = None
 
 
@@ -86,9 +91,12 @@ class McpTable(Table):
     command: str | None = None
     args: list[str] = []
     env: dict[str, Reference] = {}
+    show_stderr: bool = False
     headers: dict[str, Reference] = {}
     allow_private: list[str] = []
+    ca_file: str | None = None
     tools: list[str] | None = None
+    pins: dict[str, str] = {}
     timeout: Seconds = 30.0
     max_output: AtLeastOne = 50_000
     idempotent: list[str] = []
