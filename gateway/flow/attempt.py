@@ -31,15 +31,20 @@ NEXT = {"again": "retry", "next": "failover", "repair": "repair", "more_room": "
 """What a decision makes of the next try: its kind in the ledger."""
 
 
-async def attempt(call: Call, route: Plan, counted: Counted, sink: CallSink) -> Outcome:
+async def attempt(
+    call: Call, route: Plan, counted: Counted, sink: CallSink, books: Books | None = None
+) -> Outcome:
     """Try the route's targets until one answers, or nothing is left that may be tried.
 
     The outcome is settled in the ledger; its terminal has not been sent.
 
+    :param books: the call's entries in the ledger, where it is a part of a greater one.
+
     :raises Fault: for a schema that no answer could be held against.
     :raises asyncio.CancelledError: when the caller has left, after settling what was used.
     """
-    return await _Attempting(call, route, counted, sink).run()
+    books = Books(call, route) if books is None else books
+    return await _Attempting(call, route, counted, sink, books).run()
 
 
 class _Attempting:
@@ -47,7 +52,9 @@ class _Attempting:
 
     __slots__ = ("_books", "_call", "_notes", "_promise", "_repairs", "_route", "_sink", "_tries")
 
-    def __init__(self, call: Call, route: Plan, counted: Counted, sink: CallSink) -> None:
+    def __init__(
+        self, call: Call, route: Plan, counted: Counted, sink: CallSink, books: Books
+    ) -> None:
         runtime = call.runtime
         self._call = call
         self._route = route
@@ -55,7 +62,7 @@ class _Attempting:
         self._repairs = Repairs(call, counted)
         self._sink = sink
         self._tries = Attempts(call.alias, route.targets, call.started, runtime.random.random)
-        self._books = Books(call, route)
+        self._books = books
         self._notes: list[AttemptNote] = []
 
     async def run(self) -> Outcome:
@@ -202,7 +209,7 @@ class _Attempting:
             model=one.meter.model,
             cost_nano=cost,
             considered=self._route.considered,
-            verdict=one.proof.verdict if one.proof is not None and one.proof.verify else None,
+            verdict=None if one.proof is None else one.proof.told(),
         )
 
     def _head(self, one: Try, outcome: str | None = None) -> Head:

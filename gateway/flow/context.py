@@ -27,7 +27,6 @@ from gateway.settings.snapshot import Alias, Deployment, Snapshot, Target
 from gateway.store.base import RateState, Store
 from gateway.structured.check import Schemas
 from gateway.structured.negotiate import Asked
-from gateway.structured.verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +155,8 @@ class CallSink(Protocol):
 class Outcome:
     """How a call ended, settled in the ledger and not yet told to the caller.
 
-    ``committed``: content has gone out, so a fault must be told in-band. ``verdict`` is that on
-    an answer which was streamed unproven.
+    ``committed``: content has gone out, so a fault must be told in-band. ``verdict`` tells of
+    an answer that was streamed unproven: ``valid``, ``code``, ``errors``.
     """
 
     terminal: Terminal
@@ -169,7 +168,7 @@ class Outcome:
     first_content_at: float | None = None
     cost_nano: int | None = None
     considered: Sequence[Mapping[str, Any]] = ()
-    verdict: Verdict | None = None
+    verdict: Mapping[str, Any] | None = None
 
     @property
     def failed(self) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from adapters.canonical.completion import Completion, Fold
 from adapters.canonical.events import (
@@ -119,6 +120,19 @@ class Proof:
         if self.verdict is not None and not self.verdict.ok:
             found["output_errors"] = len(self.verdict.violations)
         return dict(found)
+
+    def told(self) -> Mapping[str, Any] | None:
+        """What ``verify`` says at the end; ``valid`` is ``None`` where nothing was to be judged,
+        as with a refusal."""
+        if not self.verify or self.answer is None:
+            return None
+        verdict = self.verdict
+        errors = () if verdict is None else verdict.violations
+        return {
+            "valid": None if verdict is None else verdict.ok,
+            "code": None if verdict is None else verdict.kind,
+            "errors": [violation.object() for violation in errors],
+        }
 
     def feed(self, events: list[Event]) -> list[Event]:
         """Under ``hold`` nothing until the end, then all of it or a fault."""

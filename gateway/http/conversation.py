@@ -62,7 +62,8 @@ class Conversation:
         principal = state.keyring.authenticate(exchange.headers, at)
         limit = int(runtime.snapshot.server.max_body_mb * MEGABYTE)
         body = await read_body(exchange.receive, exchange.headers, limit)
-        given = self._northbound.parse(body, exchange.headers, BodyLimits())
+        limits = BodyLimits(choices=runtime.snapshot.server.max_n)
+        given = self._northbound.parse(body, exchange.headers, limits)
         alias = resolve(runtime.snapshot, principal, given.request.model)
         async with session(runtime, principal, given, exchange.id, alias.deadline) as kept:
             asked = kept.asked
@@ -77,6 +78,7 @@ class Conversation:
                 size=len(body) + kept.size,
                 dropped=asked.dropped,
                 strict=is_strict(exchange.headers),
+                verify=wants_verify(exchange.headers),
             )
             exchange.watch()
             ending = Ending(state, exchange, call)
@@ -106,12 +108,14 @@ class Conversation:
             exchange,
             self._northbound.encoder(envelope),
             ping=call.runtime.snapshot.server.ping_seconds,
-            held=call.alias.commit == "complete",
+            held=call.holds,
         )
         try:
             outcome = await complete(call, sink)
             ending.outcome = outcome
             sink.use(outcome.head)
+            if outcome.verdict is not None:
+                await sink.judge(outcome.verdict)
             await sink.finish(outcome.terminal, kept.keep if kept.keeps else None)
         except Fault as fault:
             ending.fault = fault
@@ -234,3 +238,25 @@ class Ending:
 def is_strict(headers: Mapping[str, str]) -> bool:
     """Whether the caller would rather have a 400 than a dropped field."""
     return headers.get("x-gateway-strict", "").lower() in ("1", "true", "yes")
+
+
+STRUCTURED = {"hold": False, "verify": True}
+"""What ``x-gateway-structured`` may say: whether a checked answer is streamed as it comes."""
+
+
+def wants_verify(headers: Mapping[str, str]) -> bool | None:
+    """The caller's word on how a checked answer is streamed; ``None`` leaves it to the alias.
+
+    :raises Fault: ``bad_request`` for a word that is not known.
+    """
+    word = headers.get("x-gateway-structured")
+    if word is None:
+        return None
+    if word.lower() not in STRUCTURED:
+        raise Fault(
+            "bad_request",
+            "x-gateway-structured says something else than 'hold' (nothing is sent before it is "
+            "proven) or 'verify' (streamed as it comes, the verdict at the end).",
+            param="x-gateway-structured",
+        )
+    return STRUCTURED[word.lower()]

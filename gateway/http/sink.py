@@ -62,6 +62,12 @@ class StreamSink:
         if data:
             await self._write(data, more=True)
 
+    async def judge(self, verdict: Mapping[str, Any]) -> None:
+        """Tell what came of an answer that was sent before it was checked."""
+        data = self._encoder.verdict(verdict)
+        if data:
+            await self._write(data, more=True)
+
     async def finish(self, terminal: Terminal, keep: Keep | None = None) -> None:
         """Write the end; before the first byte a fault becomes a plain error answer.
 

@@ -122,6 +122,11 @@ class StreamEncoder(Protocol):
         """The SSE bytes for ``events``, the terminal never among them; may be empty."""
         ...
 
+    def verdict(self, told: Mapping[str, Any]) -> bytes:
+        """One frame with the verdict on an answer that was streamed before it was checked:
+        ``valid``, ``code`` and ``errors``. Comes right before :meth:`finish`."""
+        ...
+
     def finish(self, terminal: Terminal) -> bytes:
         """The last bytes: for ``Finished`` the dialect's proper end, for ``Failed`` one
         in-band error and nothing that could be taken for success.

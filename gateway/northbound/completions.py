@@ -291,6 +291,10 @@ class StreamEncoder:
                 pass  # Reasoning, calls and other protocols' blocks have no place here.
         return b""
 
+    def verdict(self, told: Mapping[str, Any]) -> bytes:
+        """Nothing: this protocol has no output schemas."""
+        return b""
+
     def finish(self, terminal: Terminal) -> bytes:
         """The end of the stream; see the interface."""
         if isinstance(terminal, Failed):

@@ -82,6 +82,10 @@ class StreamEncoder:
         out.append(self._opening())
         return b"".join(out)
 
+    def verdict(self, told: Mapping[str, Any]) -> bytes:
+        """An event of the gateway's own, which the vendor's SDKs pass over."""
+        return self._opening() + _frame({"type": "gateway_structured", **told})
+
     def finish(self, terminal: Terminal) -> bytes:
         """The end of the stream; see the interface."""
         if isinstance(terminal, Failed):

@@ -101,15 +101,18 @@ class Relay:
         if self._usage is not None:
             return ending + self._write(*self._usage)
         # The provider counted nothing: unknown is null, not zero.
+        return ending + self.own({"usage": None})
+
+    def own(self, fields: Mapping[str, Any]) -> bytes:
+        """A chunk of the gateway's own, without choices."""
         chunk = {
             "id": self._id,
             "object": "chat.completion.chunk",
             "created": self._envelope.created,
             "model": self._alias or self._model,
             "choices": [],
-            "usage": None,
         }
-        return ending + frame(dumps(chunk))
+        return frame(dumps({**chunk, **fields}))
 
 
 def _ends(choices: Sequence[Mapping[str, Any]]) -> bool:

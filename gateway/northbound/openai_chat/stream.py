@@ -92,6 +92,13 @@ class StreamEncoder:
                     out.append(writer(self, event))
         return b"".join(out)
 
+    def verdict(self, told: Mapping[str, Any]) -> bytes:
+        """A chunk without choices; see the interface."""
+        fields = {"gateway": {"structured": told}}
+        if self._relaying:
+            return self._relay.own(fields)
+        return self._head + b"]," + dumps(fields)[1:-1] + self._tail + b"\n\n"
+
     def finish(self, terminal: Terminal) -> bytes:
         """The end of the stream; see the interface."""
         if isinstance(terminal, Failed):
