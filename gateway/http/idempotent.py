@@ -169,10 +169,10 @@ def _key(scope: Scope) -> str | None:
     return None
 
 
-def _checked(key: str) -> str:
-    """The key.
+def _place(key: str) -> str:
+    """Under what the answer is kept: not the key itself, which may hold anything.
 
-    :raises Fault: ``bad_request`` where it is none.
+    :raises Fault: ``bad_request`` where it is no key.
     """
     if not 0 < len(key) <= LONGEST_KEY or not key.isascii() or not key.isprintable():
         raise Fault(
@@ -180,7 +180,7 @@ def _checked(key: str) -> str:
             f"An Idempotency-Key has 1 to {LONGEST_KEY} printable ASCII characters.",
             param="Idempotency-Key",
         )
-    return key
+    return hashlib.sha256(key.encode()).hexdigest()
 
 
 def _digest(scope: Scope, body: bytes) -> bytes:

@@ -39,6 +39,12 @@ STATUS_KINDS = {404: "not_found", 405: "method", 413: "too_large"}
 
 def build(state: State) -> App:
     """The ASGI application around ``state``."""
+    app = Idempotent(doors(state), state)
+    return Front(app, state.runtime.clock, state.snapshot.server.root_path)
+
+
+def doors(state: State) -> FastAPI:
+    """Every door, without the layers before them."""
     app = FastAPI(
         title="LLM gateway",
         summary="One door to every model.",
@@ -57,7 +63,7 @@ def build(state: State) -> App:
     app.add_exception_handler(Fault, _on_fault)
     app.add_exception_handler(HTTPException, _on_http)
     app.add_exception_handler(RequestValidationError, _on_invalid)
-    return Front(Idempotent(app, state), state.runtime.clock, state.snapshot.server.root_path)
+    return app
 
 
 def _answer(request: Request, fault: Fault) -> Response:
