@@ -60,15 +60,16 @@ class Try:
 
 
 class Books:
-    """One call's entries in the ledger."""
+    """One call's entries in the ledger. ``gone`` is why an attempt is cancelled, if one is."""
 
-    __slots__ = ("_call", "_closed", "_opened", "_route")
+    __slots__ = ("_call", "_closed", "_opened", "_route", "gone")
 
     def __init__(self, call: Call, route: Plan) -> None:
         self._call = call
         self._route = route
         self._opened = False
         self._closed = False
+        self.gone = GONE
 
     async def open(
         self, kind: str, number: int, prepared: Prepared, stages: tuple[Meter, Gate]
@@ -152,7 +153,7 @@ class Books:
         fault = None
         if not isinstance(one.meter.terminal, Finished):
             billed = None if "sent" in one.marks else False
-            fault = Fault("cancelled", GONE, billed=billed)
+            fault = Fault("cancelled", self.gone, billed=billed)
         await self.settle(one, fault, chain, last=True)
 
     def _tell(self, one: Try, fault: Fault | None, settled: Settlement) -> None:
@@ -198,6 +199,10 @@ class Books:
             attempts=attempts,
             timings={"total": round((now - self._call.started) * 1000, 3)},
         )
+        await self.close(end)
+
+    async def close(self, end: RequestEnd) -> None:
+        """End the call's row outside of any attempt, written if it is not there yet."""
         row = request_row(self._call, self._route)
         await shielded(self._call.runtime.store.record_refusal(row, end))
 
@@ -213,7 +218,7 @@ class Books:
         """The caller left; close the call, unless its last attempt has."""
         if self._closed:
             return
-        gone = Fault("cancelled", GONE)
+        gone = Fault("cancelled", self.gone)
         gone.attempts = tuple(chain)
         await self.refused(gone, attempts)
 

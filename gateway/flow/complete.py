@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gateway.flow.attempt import attempt
+from gateway.flow.choices import choices, in_parallel
 from gateway.flow.context import Call, CallSink, Outcome
 from gateway.flow.count import Counted
 from gateway.flow.route import route
@@ -31,4 +32,6 @@ async def complete(call: Call, sink: CallSink) -> Outcome:
     call = recalled(call)
     counted = Counted(call.request, call.size)
     planned = await route(call, counted)
+    if in_parallel(call, planned):
+        return await choices(call, planned, counted, sink)
     return await attempt(call, planned, counted, sink)

@@ -20,11 +20,11 @@ class Counted:
     the window needs no counting to be known to fit; inline media alone is bigger than it costs.
     """
 
-    __slots__ = ("_by_family", "_request", "_size")
+    __slots__ = ("_by_family", "_request", "size")
 
     def __init__(self, request: Request, size: int) -> None:
         self._request = request
-        self._size = size
+        self.size = size
         self._by_family: dict[str, Estimate] = {}
 
     def estimate(self, facts: Facts) -> Estimate:
@@ -35,11 +35,12 @@ class Counted:
         return found
 
     def output(self, facts: Facts) -> int:
-        """The most output tokens that the call can make: the caller's limit, else the model's."""
-        asked = self._request.sampling.max_output_tokens
-        if asked is not None:
-            return asked
-        return facts.max_output if facts.max_output is not None else UNKNOWN_OUTPUT
+        """The most output tokens that the call can make: the caller's limit, else the model's,
+        for each choice."""
+        sampling = self._request.sampling
+        most = facts.max_output if facts.max_output is not None else UNKNOWN_OUTPUT
+        asked = sampling.max_output_tokens
+        return (most if asked is None else asked) * (sampling.n or 1)
 
     def fit(self, target: Target, policy: Policy) -> Fit:
         """The request as ``target``'s window takes it, trimmed where ``policy`` allows.
@@ -51,7 +52,7 @@ class Counted:
         """
         facts = target.deployment.facts
         asked = self._request.sampling.max_output_tokens or 0
-        if facts.window is None or self._size + asked <= facts.window:
+        if facts.window is None or self.size + asked <= facts.window:
             return Fit(self._request, {})
         return fit(self._request, facts, policy, asked)
 
