@@ -67,7 +67,7 @@ class Idempotent:
         limit = int(state.snapshot.server.max_body_mb * 1024 * 1024)
         body = await read_raw(exchange.receive, exchange.headers, limit)
         asking = Asking(
-            principal.project, _checked(key), _digest(exchange.scope, body), exchange.id
+            principal.project, _place(key), _digest(exchange.scope, body), exchange.id
         )
 
         async def work(running: Running) -> None:
