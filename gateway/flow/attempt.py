@@ -24,6 +24,7 @@ from gateway.flow.prepare import prepare
 from gateway.flow.prove import Promise, Proof, Unwrap, promise
 from gateway.flow.record import Meter
 from gateway.flow.repair import Repairs
+from gateway.flow.restore import Restore
 from gateway.routing.plan import Plan
 from gateway.routing.retry import Attempts, Decision, failure
 
@@ -124,12 +125,15 @@ class _Attempting:
 
     def _pipe(self, one: Try) -> list[Stage]:
         """The stages of the attempt, in the design's order; the gate is always last."""
+        call = self._call
         stages: list[Stage] = [one.meter]
+        if call.request.origin == "openai-chat":
+            # before anything is put back: sealed reasoning returns to its maker as it was made
+            stages.append(Remember(call.runtime.memory, call.principal.project))
+        if call.restores is not None:
+            stages.append(Restore(call.restores, call.request))
         if self._promise is not None:
             stages += self._proving(one, self._promise)
-        if self._call.request.origin == "openai-chat":
-            memory, project = self._call.runtime.memory, self._call.principal.project
-            stages.append(Remember(memory, project))
         stages.append(one.gate)
         return stages
 
@@ -145,7 +149,7 @@ class _Attempting:
     async def _pump(self, one: Try) -> Fault | None:
         """Carry the attempt to its end; its fault, or ``None`` if the answer is whole."""
         call, deployment = self._call, one.prepared.target.deployment
-        same = call.request.origin == deployment.provider.dialect
+        same = call.request.origin == deployment.provider.dialect and call.restores is None
         self._sink.use(self._head(one))
         one.pumped = await call.runtime.adapters[deployment.provider.name].pump(
             one.prepared.encoded.call,

@@ -1,0 +1,191 @@
+"""Try, retry, fail over: the tries of one call, each with its own row.
+
+Each try reserves and opens its row before the request leaves, and settles it before anyone
+hears of its end (promise 8). What follows a failure is decided by ``routing.retry`` alone.
+Must not know what a try does: that is its subclasses' matter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from dataclasses import replace
+
+from adapters.canonical.events import Failed, Finished
+from adapters.canonical.faults import Fault
+from adapters.wire.call import Timeouts
+from gateway.flow.books import Books, Try
+from gateway.flow.context import AttemptNote, Call, Head, Outcome, Prepared
+from gateway.flow.gate import Gate
+from gateway.flow.record import Meter
+from gateway.routing.plan import Plan
+from gateway.routing.retry import Attempts, Decision, failure
+from gateway.settings.snapshot import Target
+
+NEXT = {"again": "retry", "next": "failover", "repair": "repair", "more_room": "more_room"}
+"""What a decision makes of the next try: its kind in the ledger."""
+
+
+class Trying(ABC):
+    """The tries of one call, in order."""
+
+    def __init__(self, call: Call, route: Plan, books: Books) -> None:
+        self._call = call
+        self._route = route
+        self._books = books
+        self._tries = Attempts(call.alias, route.targets, call.started, call.runtime.random.random)
+        self._notes: list[AttemptNote] = []
+
+    # what a try is
+
+    @abstractmethod
+    def _prepare(self, target: Target) -> Prepared:
+        """The request as ``target`` takes it.
+
+        :raises Fault: ``unsupported`` where this target can't, any other where none can.
+        """
+
+    @abstractmethod
+    async def _perform(self, one: Try) -> Fault | None:
+        """Carry the try to its end; its fault, or ``None`` if the answer is whole."""
+
+    @abstractmethod
+    def _terminal(self, one: Try) -> Finished:
+        """The end of a try that went well."""
+
+    def _stages(self) -> tuple[Meter, Gate]:
+        return Meter(self._call.runtime.clock.monotonic), Gate(hold_all=self._call.holds)
+
+    def _moved_on(self) -> None:
+        """The next try goes to another target."""
+
+    def _reask(self, one: Try, fault: Fault, now: float) -> Decision | None:
+        """Whether to ask the same target again because of what it answered, and how."""
+        return None
+
+    # the order of things
+
+    async def run(self) -> Outcome:
+        """The whole call. A caller may leave at any moment, between two attempts too: then
+        the call's own row is closed here, if the attempt under way has not closed it."""
+        try:
+            return await self._all()
+        except asyncio.CancelledError:
+            await self._books.left(len(self._notes), self._tries.chain)
+            raise
+
+    async def _all(self) -> Outcome:
+        kind = "first"
+        while True:
+            outcome, decision = await self._one(kind)
+            if outcome is not None:
+                return outcome
+            if decision.delay > 0:
+                await asyncio.sleep(decision.delay)
+            kind = NEXT[decision.action]
+            if kind == "failover":
+                self._moved_on()
+
+    async def _one(self, kind: str) -> tuple[Outcome | None, Decision]:
+        """One try: the outcome if the call has ended with it, and else what to do next."""
+        call, tries = self._call, self._tries
+        candidate = tries.candidate
+        breakers, now = call.runtime.breakers, call.runtime.clock.monotonic()
+        admission = breakers.admit(candidate.name, now, forced=candidate.forced)
+        if admission == "open":
+            return await self._skip(Fault("no_deployment", f"{candidate.name} is resting."))
+        probe = admission == "probe"
+        try:
+            prepared = self._prepare(candidate.target)
+            number = tries.begin()
+            one = await self._books.open(kind, number, prepared, self._stages())
+        except Fault as refusal:
+            self._books.unprobe(candidate.name, refusal, probe=probe)
+            if refusal.kind == "unsupported":
+                return await self._skip(refusal)
+            return await self._refused(refusal), Decision("stop")
+        if probe:
+            self._books.probing(one)
+        try:
+            fault = await self._perform(one)
+        except asyncio.CancelledError:
+            await self._books.cancelled(one, tries.chain)
+            raise
+        return await self._ended(one, fault)
+
+    def _timeouts(self, prepared: Prepared) -> Timeouts:
+        """The target's time-outs, none longer than what is left of the call's deadline."""
+        timeouts = prepared.target.timeouts
+        left = self._tries.remaining(self._call.runtime.clock.monotonic())
+        return timeouts if timeouts.total <= left else replace(timeouts, total=left)
+
+    async def _ended(self, one: Try, fault: Fault | None) -> tuple[Outcome | None, Decision]:
+        """Settle the row, then give the outcome or the next step."""
+        tries, now = self._tries, self._call.runtime.clock.monotonic()
+        self._notes.append(AttemptNote(one.deployment, "ok" if fault is None else fault.kind))
+        if fault is None:
+            cost = await self._books.settle(one, None, tries.chain, last=True)
+            return self._outcome(one, self._terminal(one), cost), Decision("stop")
+        committed = one.gate.committed
+        decision = self._reask(one, fault, now) or tries.after(fault, now, committed=committed)
+        last = decision.action == "stop"
+        cost = await self._books.settle(one, fault, tries.chain, last=last)
+        if not last:
+            return None, decision
+        shown = fault if committed else failure(tries.chain)
+        return self._outcome(one, Failed(shown), cost), decision
+
+    async def _skip(self, fault: Fault) -> tuple[Outcome | None, Decision]:
+        """Nothing was sent to the candidate: go on, or end with why it could not be."""
+        decision = self._tries.skip(self._call.runtime.clock.monotonic())
+        if decision.action == "stop":
+            return await self._refused(fault), decision
+        return None, decision
+
+    # what is told of it
+
+    def _outcome(self, one: Try, terminal: Finished | Failed, cost: int | None) -> Outcome:
+        return Outcome(
+            terminal=terminal,
+            committed=one.gate.committed,
+            head=self._head(one),
+            usage=one.meter.usage,
+            deployment=one.prepared.target.deployment,
+            first_content_at=one.meter.first_content,
+            model=one.meter.model,
+            cost_nano=cost,
+            considered=self._route.considered,
+            verdict=None if one.proof is None else one.proof.told(),
+        )
+
+    def _head(self, one: Try, outcome: str | None = None) -> Head:
+        """What the headers may say of ``one``: nothing of those before but how they ended."""
+        notes = tuple(self._notes)
+        if outcome is not None:
+            notes = (*notes, AttemptNote(one.deployment, outcome))
+        elif not notes or len(notes) < one.number:
+            notes = (*notes, AttemptNote(one.deployment, "streaming"))
+        return Head(
+            attempts=notes,
+            dropped=(*self._call.dropped, *one.prepared.dropped),
+            adjusted=one.prepared.adjusted,
+            mended=() if one.proof is None else tuple(map(str, one.proof.changes)),
+            trimmed=one.prepared.trimmed,
+            rates=one.rates,
+        )
+
+    async def _refused(self, fault: Fault) -> Outcome:
+        """The end of a call whose last target never saw it: the first cause speaks."""
+        chain = self._tries.chain
+        shown = failure(chain) if chain else fault
+        await self._books.refused(shown, len(self._notes))
+        return Outcome(
+            terminal=Failed(shown),
+            committed=False,
+            head=Head(
+                attempts=tuple(self._notes),
+                dropped=self._call.dropped,
+                rates=await self._books.rates(),
+            ),
+            considered=self._route.considered,
+        )
