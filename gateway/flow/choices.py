@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from adapters.canonical.events import Failed, Finished
 from adapters.canonical.faults import Fault
@@ -106,7 +107,14 @@ class _Choices:
             usage=usage,
             first_content_at=min(starts, default=None),
             cost_nano=None if None in costs else sum(cost for cost in costs if cost is not None),
+            verdict=_worst(outcomes),
         )
+
+
+def _worst(outcomes: Sequence[Outcome]) -> Mapping[str, Any] | None:
+    """The verdict on all choices: the first that is not valid speaks for them."""
+    verdicts = [outcome.verdict for outcome in outcomes if outcome.verdict is not None]
+    return next((told for told in verdicts if told["valid"] is False), next(iter(verdicts), None))
 
 
 def _all_well(tasks: Sequence[asyncio.Task[Outcome]]) -> bool:

@@ -414,6 +414,23 @@ async def test_case_o08_no_structure_is_guessed(g: Harness) -> None:
     assert faults == ["output_unparsable", "output_unparsable", None]
 
 
+@pytest.mark.parametrize("upstream", UPSTREAMS)
+async def test_every_choice_is_proven(g: Harness, upstream: str) -> None:
+    """Chat providers give several choices in one answer, the others one each."""
+    says(g, upstream, *[GOOD] * 4)
+    answer = await g.chat(upstream, response_format=asked(), n=2)
+    assert [c["message"]["content"] for c in answer.json()["choices"]] == [GOOD, GOOD]
+    says(g, upstream, *[WRONG] * 9)
+    assert (await g.chat(upstream, response_format=asked(), n=2)).status == 422
+    says(g, upstream, *[WRONG] * 2)
+    body = {"model": upstream, "n": 2, "stream": True, "response_format": asked()}
+    body["messages"] = [{"role": "user", "content": "hi"}]
+    headers = {"x-gateway-structured": "verify"}
+    verified = await g.post("/v1/chat/completions", body, headers=headers)
+    verdicts = [c["gateway"] for c in verified.data()[:-1] if "gateway" in c]
+    assert [told["structured"]["valid"] for told in verdicts] == [False]
+
+
 # --------------------------------------------------------------------------- the schema itself
 
 
