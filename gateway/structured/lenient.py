@@ -7,6 +7,7 @@ matter.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -68,10 +69,21 @@ def read(text: str, start: int, ended: bool) -> Reading:
     :param ended: brackets that are still open at the end of the text may be closed.
     :raises Unreadable: where there is no reading, or more than one.
     """
-    reader = _Reader(text, start, ended)
-    reader.run()
+    try:  # most often the value itself is well, and only its surroundings are not
+        end = _PROPER.raw_decode(text, start)[1]
+    except (ValueError, RecursionError):
+        reader = _Reader(text, start, ended)
+        reader.run()
+    else:
+        return Reading(start, end, text[start:end], ())
     return Reading(start, reader.at, "".join(reader.out), tuple(reader.changes))
 
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
+
+
+_PROPER = json.JSONDecoder(parse_constant=_refuse)
 
 # --------------------------------------------------------------------------- tokens
 
