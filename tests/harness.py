@@ -159,7 +159,8 @@ class Answer:
 @contextlib.asynccontextmanager
 async def served(app: Any) -> AsyncIterator[str]:
     """``app`` under a real uvicorn on a free loopback port; its URL."""
-    listener = socket.socket()
+    # asyncio switches Nagle's delays off only where the protocol is named
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
     config = uvicorn.Config(
         app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=2

@@ -109,7 +109,8 @@ class Server(uvicorn.Server):
 def listening(host: str, port: int) -> Iterator[socket.socket]:
     """A listening socket, taken before anything else starts."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # asyncio's own loop switches Nagle's delays off only where the protocol is named
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
