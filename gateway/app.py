@@ -25,6 +25,8 @@ from gateway.observe.lag import sample_lag
 from gateway.observe.logs import Logs
 from gateway.observe.metrics import Metrics
 from gateway.policy.auth import Keyring
+from gateway.policy.check import check as check_policy
+from gateway.policy.redaction.settings import redaction
 from gateway.routing.breaker import Breakers
 from gateway.routing.stats import Stats
 from gateway.services.idempotency import Idempotency
@@ -44,7 +46,7 @@ SWEEP_EVERY = 3600.0
 
 def check(snapshot: Snapshot) -> list[Problem]:
     """What the rooms find wrong with a configuration that has the right shape."""
-    return []
+    return [*check_policy(snapshot)]
 
 
 async def serve(
@@ -183,6 +185,7 @@ class _Parts:
             clock=old.clock,
             random=old.random,
             memory=old.memory,
+            redaction=redaction(snapshot),
         )
 
     def _secrets(self, snapshot: Snapshot) -> None:

@@ -21,6 +21,8 @@ from adapters.wire.call import Encoded
 from gateway.flow.memory import Memory
 from gateway.observe.metrics import Metrics
 from gateway.policy.auth import Principal
+from gateway.policy.redaction.masking import Masking
+from gateway.policy.redaction.settings import Redaction
 from gateway.routing.breaker import Breakers
 from gateway.routing.stats import Stats
 from gateway.settings.snapshot import Alias, Deployment, Snapshot, Target
@@ -42,6 +44,7 @@ class Runtime:
     clock: Clock
     random: random.Random
     memory: Memory
+    redaction: Redaction = field(default_factory=Redaction)
     schemas: Schemas = field(default_factory=Schemas)
 
 
@@ -53,7 +56,8 @@ class Call:
     wall time, both in seconds. ``size`` is the caller's body in bytes; ``dropped`` names fields
     of it that go to no provider. ``strict`` makes a dropped field a 400. ``parent`` names the run
     or the call that this one belongs to. ``verify`` is the caller's word on how a checked answer
-    is streamed, ``None`` for the alias's.
+    is streamed, ``None`` for the alias's. ``masking`` is what stands in the request for personal
+    data, ``None`` where there is none.
     """
 
     id: str
@@ -69,12 +73,23 @@ class Call:
     parent: str | None = None
     trace_id: str | None = None
     verify: bool | None = None
+    masking: Masking | None = None
 
     @property
     def proves(self) -> bool:
         """Whether the answer has to pass a schema, or its tool calls theirs."""
         checks_calls = self.alias.on_invalid_arguments == "repair" and bool(self.request.tools)
         return self.request.output is not None or checks_calls
+
+    @property
+    def restores(self) -> Masking | None:
+        """What has to be put back into the answer, if anything has."""
+        return self.masking if self.masking is not None and self.masking.restores else None
+
+    @property
+    def redactions(self) -> Mapping[str, int]:
+        """How many values of each kind are masked, as the ledger names them."""
+        return {} if self.masking is None else self.masking.ledger()
 
     @property
     def verifies(self) -> bool:

@@ -207,6 +207,7 @@ def settlement(
         timings=_stages(ended.timings, ended.pumped),
         counts={
             **{f"trimmed_{name}": number for name, number in prepared.trimmed.items()},
+            **call.redactions,
             **ended.counts,
         },
     )

@@ -11,6 +11,7 @@ from adapters.canonical.request import Request
 from gateway.flow.books import Try
 from gateway.flow.context import Call
 from gateway.flow.count import Counted
+from gateway.flow.rewrite import reasked
 from gateway.policy.tokens import text_length
 from gateway.routing.retry import Decision
 from gateway.structured.reask import reask
@@ -50,8 +51,11 @@ class Repairs:
     def _correct(self, answer: Completion, verdict: Verdict) -> Decision | None:
         if self._left == 0:
             return None
+        request = reasked(self._call, reask(self.request, answer, verdict))
+        if request is None:
+            return None
         self._left -= 1
-        self._ask(reask(self.request, answer, verdict))
+        self._ask(request)
         return Decision("repair", why=f"{verdict.kind}: asked to correct it")
 
     def _widen(self, one: Try) -> Decision | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, Literal
 
@@ -22,7 +22,7 @@ MODES: tuple[Mode, ...] = ("off", "mask", "reversible", "block")
 class Redaction:
     """What one configuration masks. ``mode`` holds where neither key nor alias says."""
 
-    scanner: Scanner
+    scanner: Scanner = field(default_factory=Scanner)
     mode: Mode = "off"
 
     def mode_for(self, key: str | None, alias: Alias) -> Mode:
