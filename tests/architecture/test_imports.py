@@ -64,6 +64,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
         "gateway.runs",
         "gateway.tools",
     ),
+    "re2": ("gateway.policy.redaction",),
     "rich": ("gateway.cli",),
     "sqlite3": ("gateway.store",),
     "sse_starlette": ("gateway.http",),
