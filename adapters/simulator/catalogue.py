@@ -117,7 +117,7 @@ ERRORS = (
 )
 
 WIRE = (
-    Entry("fault-slow-headers-SECONDS", "spoil", "the head comes late", wire.slow_headers),
+    Entry("fault-slow-headers[-SECONDS]", "spoil", "the head is 10 s late", wire.slow_headers),
     Entry("fault-slow-first-event-SECONDS", "spoil", "the body starts late", wire.slow_first_event),
     Entry(
         "fault-slow-first-token-SECONDS",

@@ -42,6 +42,8 @@ Result = TypeVar("Result")
 Words = Mapping[Kind, tuple[Word, ...]]
 
 WRONG_KEY = "sk-wrong"
+_SENSELESS = (LookupError, TypeError, AttributeError, ValueError, RecursionError, re.error)
+"""What reading raises where the request has another shape than it should."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +157,7 @@ class Provider:
     def _converse(
         self, voice: Voice, ask: Ask, words: Words, scripted: Answer | None, body: Body
     ) -> Reply:
-        answer = scripted if scripted is not None else _answer(ask, words)
+        answer = scripted if scripted is not None else _understood(_answer, ask, words)
         usage = measure(ask, answer, self._cache) if answer.reports_usage else None
         told = Told(ask, answer, usage, body, self._mint, int(time.time()))
         if not ask.stream:
@@ -181,7 +183,7 @@ class Provider:
     def _complete(
         self, voice: Voice, ask: Ask, words: Words, scripted: Answer | None, body: Body
     ) -> Reply:
-        answer = scripted if scripted is not None else _answer(ask, words)
+        answer = scripted if scripted is not None else _understood(_answer, ask, words)
         told = Told(ask, answer, None, body, self._mint, int(time.time()))
         if ask.stream:
             return self._stream(more.completion_stream(told), voice)
@@ -226,7 +228,7 @@ def _understood(reader: Callable[..., Result], *given: Any) -> Result:
     """``reader`` of ``given``, where what it can't make sense of is the caller's fault."""
     try:
         return reader(*given)
-    except (KeyError, IndexError, TypeError, AttributeError, ValueError, re.error) as error:
+    except _SENSELESS as error:
         message = f"The request can't be understood: {type(error).__name__} {error}"
         raise Refused(Trouble(400, message)) from error
 

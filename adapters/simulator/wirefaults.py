@@ -37,8 +37,8 @@ class Scene:
 
     @property
     def seconds(self) -> float:
-        """The parameter SECONDS."""
-        return float(self.args["SECONDS"])
+        """The parameter SECONDS, ten where it is left out."""
+        return float(self.args.get("SECONDS", "10"))
 
     @property
     def ping(self) -> Frame:

@@ -1,6 +1,7 @@
 """The strict judge: each rule refuses its case, in the vendor's shape, and nothing sound."""
 
 import copy
+import json
 import typing
 from typing import Any
 
@@ -401,6 +402,34 @@ async def test_what_is_no_request(sim, client):
     answer = await client.post(sim.url + "/v1/chat/completions", json=body, headers=headers)
     assert answer.status_code == 400
     assert (await client.head(sim.url + "/")).status_code == 200
+
+
+HOSTILE: list[Any] = [
+    {"type": "object", "properties": {"a": {"type": "string", "pattern": "("}}},
+    {"type": "object", "required": 5},
+    {"type": "object", "properties": []},
+    {"type": "array", "minItems": "many"},
+    {"$ref": "#/$defs/x", "$defs": {"x": {"$ref": "#/$defs/x"}}},
+    json.loads('{"anyOf":[' * 300 + "{}" + "]}" * 300),
+    {"enum": 3},
+]
+
+
+@pytest.mark.parametrize("schema", HOSTILE, ids=range(len(HOSTILE)))
+@pytest.mark.parametrize("dialect", PATHS)
+async def test_hostile_schemas_get_an_answer(sim, client, dialect, schema):
+    bodies = {
+        "chat": {"response_format": {"type": "json_schema", "json_schema": {"name": "x"}}},
+        "responses": {"text": {"format": {"type": "json_schema", "name": "x"}}},
+        "messages": {"output_config": {"format": {"type": "json_schema"}}},
+    }
+    body = {**PATHS[dialect][1](), "model": "lenient", **bodies[dialect]}
+    spot = body.get("response_format", {}).get("json_schema")
+    spot = spot or body.get("text", {}).get("format") or body["output_config"]["format"]
+    spot["schema"] = schema
+    assert (await client.send(post(sim, dialect, body))).status_code in (200, 400)
+    body["model"] = "strict"
+    assert (await client.send(post(sim, dialect, body))).status_code in (200, 400)
 
 
 def fields(*params: Any) -> set[str]:
