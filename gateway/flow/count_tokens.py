@@ -13,6 +13,8 @@ from adapters.registry import COUNTS
 from adapters.wire.json import loads
 from adapters.wire.usage import count
 from gateway.flow.context import Runtime
+from gateway.flow.rewrite import private
+from gateway.policy.auth import Principal
 from gateway.policy.tokens import estimate
 from gateway.settings.snapshot import Alias, Target
 
@@ -25,11 +27,14 @@ class TokenCount:
     estimated: bool
 
 
-async def count_tokens(runtime: Runtime, request: Request, alias: Alias) -> TokenCount:
+async def count_tokens(
+    runtime: Runtime, principal: Principal, request: Request, alias: Alias
+) -> TokenCount:
     """The count of the alias's first target that counts by itself, else our own estimate.
 
-    :raises Fault: where the provider finds the request itself at fault.
+    :raises Fault: where the provider finds the request itself at fault, or it may not leave.
     """
+    request, _ = await private(runtime, principal, alias, request)
     for target in alias.targets:
         if target.deployment.provider.dialect in COUNTS:
             counted = await _ask(runtime, request, target)

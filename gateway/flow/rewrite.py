@@ -12,39 +12,63 @@ from dataclasses import replace
 
 from adapters.canonical.faults import Fault
 from adapters.canonical.request import Request
-from gateway.flow.context import Call
+from gateway.flow.context import Call, Runtime
+from gateway.policy.auth import Principal
 from gateway.policy.redaction.masking import Masking
 from gateway.policy.redaction.request import masked, masked_again
+from gateway.policy.tokens import text_length
+from gateway.settings.snapshot import Alias
 
 log = logging.getLogger("gateway.flow")
 
 BIG = 1 << 18
-"""Bytes of a body from which on it is looked at in a thread, so that nobody else waits."""
+"""Characters from which on a request is looked at in a thread."""
 
 
 async def redacted(call: Call) -> Call:
-    """``call`` as its key, its alias or the configuration wants personal data treated.
+    """``call`` with its request masked, where its key, its alias or the configuration wants it.
+
+    :raises Fault: as :func:`private` does.
+    """
+    request, masking = await private(call.runtime, call.principal, call.alias, call.request)
+    if request is call.request or masking is None:
+        return call
+    grown = sum(map(len, masking.originals))
+    return replace(call, request=request, masking=masking, size=call.size + grown)
+
+
+async def private(
+    runtime: Runtime, principal: Principal, alias: Alias, request: Request
+) -> tuple[Request, Masking | None]:
+    """``request`` as it may leave, and what was masked in it.
 
     :raises Fault: ``bad_request`` naming the kinds, under ``block``; ``internal`` where
         anything fails: then nothing is sent.
     """
     try:
-        mode = call.runtime.redaction.mode_for(call.principal.redaction, call.alias)
+        mode = runtime.redaction.mode_for(principal.redaction, alias)
         if mode == "off":
-            return call
-        masking = Masking(call.runtime.redaction.scanner, reversible=mode == "reversible")
-        if call.size < BIG:
-            request = masked(masking, call.request)
-        else:
-            request = await asyncio.to_thread(masked, masking, call.request)
+            return request, None
+        masking = Masking(runtime.redaction.scanner, reversible=mode == "reversible")
+        new = await _masked(masking, request)
     except Exception as error:  # fails closed: what was not looked at is not sent
-        raise _failed(error) from error
+        raise Fault(
+            "internal",
+            "The request could not be checked for personal data, so it was not sent.",
+            code="redaction_failed",
+            detail=type(error).__name__,
+        ) from error
     if mode == "block" and masking.counts:
         raise _blocked(masking.kinds)
-    if request is call.request:
-        return call
-    grown = sum(map(len, masking.originals))
-    return replace(call, request=request, masking=masking, size=call.size + grown)
+    return new, masking
+
+
+async def _masked(masking: Masking, request: Request) -> Request:
+    """In a thread where there is much to look at, so that nobody else waits."""
+    length = sum(text_length(part) for message in request.messages for part in message.parts)
+    if length < BIG:
+        return masked(masking, request)
+    return await asyncio.to_thread(masked, masking, request)
 
 
 def reasked(call: Call, request: Request) -> Request | None:
@@ -57,15 +81,6 @@ def reasked(call: Call, request: Request) -> Request | None:
     except Exception as error:  # noqa: BLE001 - fails closed: the re-ask is not sent
         log.error("a re-ask could not be masked: %s", type(error).__name__)
         return None
-
-
-def _failed(error: Exception) -> Fault:
-    return Fault(
-        "internal",
-        "The request could not be checked for personal data, so it was not sent.",
-        code="redaction_failed",
-        detail=type(error).__name__,
-    )
 
 
 def _blocked(kinds: list[str]) -> Fault:

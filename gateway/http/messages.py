@@ -29,6 +29,6 @@ async def count(request: Request, state: Gateway, caller: Caller) -> Response:
     asked = parse_count(body, headers).request
     alias = resolve(runtime.snapshot, caller, asked.model)
     admit(caller, asked, alias)
-    counted = await count_tokens(runtime, asked, alias)
+    counted = await count_tokens(runtime, caller, asked, alias)
     own = {"x-gateway-estimated": "true"} if counted.estimated else {}
     return Response(dumps(count_object(counted.tokens)), media_type="application/json", headers=own)

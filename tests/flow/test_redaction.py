@@ -219,3 +219,15 @@ async def test_a_bad_configuration_is_refused_on_reload(g: Harness, tmp_path: Pa
     answer = await g.post("/admin/reload", b"", key=ADMIN)
     assert answer.status == 409
     assert "redaction.patterns[0].pattern" in answer.body.decode()
+
+
+async def test_counting_tokens_sends_nothing_either(g: Harness) -> None:
+    body = {
+        "model": "reversible-anthropic",
+        "messages": [{"role": "user", "content": f"I am {MAIL}"}],
+    }
+    headers = {"anthropic-version": "2023-06-01"}
+    answer = await g.post("/v1/messages/count_tokens", body, headers=headers)
+    assert answer.status == 200, answer.body
+    assert g.simulator.log[-1].path.endswith("/count_tokens")
+    assert "acme" not in g.simulator.log[-1].raw.decode()
