@@ -6,6 +6,7 @@ dialect the provider speaks.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -26,7 +27,9 @@ from adapters.canonical.events import (
 from adapters.canonical.facts import Price, Rate
 from adapters.canonical.faults import Fault
 from adapters.canonical.parts import ToolCall
+from adapters.wire.errors import filtered
 from gateway.flow.context import Call, Prepared
+from gateway.flow.echo import without_echo
 from gateway.flow.gate import is_content
 from gateway.store.base import RequestEnd, Settlement, Status, UsageSource
 
@@ -178,7 +181,7 @@ def settlement(
     terminal = meter.terminal
     usage = used.usage
     nano = used.nano
-    fault = ended.fault
+    fault, sent = ended.fault, prepared.encoded.call.body
     return Settlement(
         attempt_id=attempt_id,
         request_id=call.id,
@@ -197,10 +200,10 @@ def settlement(
         total_ms=(now - started) * 1000,
         finish_reason=terminal.reason if isinstance(terminal, Finished) else None,
         fault=None if fault is None else fault.kind,
-        fault_message=None if fault is None else fault.message,
+        fault_message=None if fault is None else without_echo(fault.message, sent),
         upstream_status=_upstream_status(ended),
         upstream_request_id=_upstream_request_id(ended),
-        model_reported=meter.model,
+        model_reported=_named(meter.model),
         dropped=prepared.dropped,
         adjusted=prepared.adjusted,
         injected=prepared.encoded.injected,
@@ -221,11 +224,21 @@ def _upstream_status(ended: Ended) -> int | None:
 
 def _upstream_request_id(ended: Ended) -> str | None:
     if ended.fault is not None and ended.fault.upstream_request_id is not None:
-        return ended.fault.upstream_request_id
+        return _named(ended.fault.upstream_request_id)
     if ended.pumped is None:
         return None
     headers = ended.pumped.headers
-    return headers.get("x-request-id", headers.get("request-id"))
+    return _named(headers.get("x-request-id", headers.get("request-id")))
+
+
+_NAME = re.compile(r"(?!.*sk-)[\w.:/@\[\] -]{1,128}")
+
+
+def _named(text: str | None) -> str | None:
+    """A name as a provider gave it, unless it is too long for one or looks like a key."""
+    if text is None or _NAME.fullmatch(text) is not None:
+        return text
+    return filtered(text)[:128]
 
 
 def _stages(marks: Mapping[str, float], pumped: Pumped | None) -> dict[str, float]:
