@@ -147,16 +147,23 @@ class Adapter:
                 ended_at=flow.ended_at,
             )
 
-    async def fetch(self, call: WireCall, timeouts: Timeouts) -> Fetched:
+    async def fetch(
+        self, call: WireCall, timeouts: Timeouts, marks: MutableMapping[str, float] | None = None
+    ) -> Fetched:
         """Make ``call`` and give its whole body, for endpoints that are no conversation.
 
+        :param marks: as for :meth:`pump`.
         :raises Fault: whatever went wrong, an error status included.
         """
         async with self.transport.open(call, self._headers(call), timeouts) as exchange:
-            await exchange.start()
-            await _check_status(exchange, self.dialect)
-            exchange.whole()
-            body = await exchange.read(MAX_BODY)
+            try:
+                await exchange.start()
+                await _check_status(exchange, self.dialect)
+                exchange.whole()
+                body = await exchange.read(MAX_BODY)
+            finally:
+                if marks is not None and exchange.sent_at is not None:
+                    marks["sent"] = exchange.sent_at
             return Fetched(
                 status=exchange.status or 200,
                 headers=_kept(exchange.headers),

@@ -31,8 +31,8 @@ from gateway.store.base import (
 LEASE_MARGIN = 60.0
 """Seconds that a reservation outlives its attempt's longest time, before it counts as lost."""
 
-OPERATION = "chat"
-"""``gen_ai.operation.name`` of everything that is a conversation."""
+OPERATIONS = {"chat": "chat", "embedding": "embeddings"}
+"""``gen_ai.operation.name`` by the kind of the alias."""
 
 GONE = "The caller closed the connection before the answer was complete."
 
@@ -229,7 +229,7 @@ def _attempt_end(call: Call, one: Try, settled: Settlement) -> AttemptEnd:
     told = settled.usage_source == "provider"
     return AttemptEnd(
         alias=call.alias.name,
-        operation=OPERATION,
+        operation=OPERATIONS[call.alias.kind],
         provider=deployment.provider.name,
         model=deployment.model,
         kind=one.kind,

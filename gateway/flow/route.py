@@ -15,7 +15,7 @@ async def route(call: Call, counted: Counted) -> Plan:
     :raises Fault: ``no_deployment``, ``unsupported`` or ``context_overflow`` where no target
         can take the call; the ledger then says so.
     """
-    runtime, targets = call.runtime, call.alias.targets
+    targets = call.alias.targets
     priced = call.alias.strategy == "cheapest"
     facts = targets[0].deployment.facts
     ask = Ask(
@@ -24,6 +24,12 @@ async def route(call: Call, counted: Counted) -> Plan:
         input_tokens=counted.estimate(facts).tokens if priced else 0,
         output_tokens=counted.output(facts) if priced else 0,
     )
+    return await planned_for(call, ask)
+
+
+async def planned_for(call: Call, ask: Ask) -> Plan:
+    """The targets for what ``call`` asks, best first; raises as :func:`route` does."""
+    runtime = call.runtime
     now = runtime.clock.monotonic()
     planned = plan(call.alias, ask, runtime.breakers, runtime.stats, now, runtime.random.random)
     if planned.fault is not None:

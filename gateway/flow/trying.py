@@ -56,6 +56,7 @@ class Trying(ABC):
     def _stages(self) -> tuple[Meter, Gate]:
         return Meter(self._call.runtime.clock.monotonic), Gate(hold_all=self._call.holds)
 
+    @abstractmethod
     def _moved_on(self) -> None:
         """The next try goes to another target."""
 

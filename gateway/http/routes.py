@@ -16,10 +16,12 @@ from starlette.routing import Route
 from adapters.canonical.faults import Fault
 from gateway.http import admin, health, kept, messages, models
 from gateway.http.conversation import Conversation
+from gateway.http.embeddings import Embeddings
 from gateway.http.idempotent import Idempotent
 from gateway.http.middleware import App, Front, dialect_of
 from gateway.northbound.anthropic_messages import MESSAGES
 from gateway.northbound.base import Northbound
+from gateway.northbound.completions import COMPLETIONS
 from gateway.northbound.errors import envelope
 from gateway.northbound.openai_chat import CHAT
 from gateway.northbound.openai_responses import RESPONSES
@@ -29,6 +31,7 @@ CONVERSATIONS: tuple[tuple[Northbound, str, tuple[str, ...]], ...] = (
     (CHAT, "chatcmpl-", ("/v1/chat/completions", "/chat/completions")),
     (RESPONSES, "resp_", ("/v1/responses", "/responses")),
     (MESSAGES, "msg_", ("/v1/messages", "/messages")),
+    (COMPLETIONS, "cmpl-", ("/v1/completions", "/completions")),
 )
 """Each dialect, the prefix of its answers' ids, and its paths: clients with and without
 ``/v1`` in their base URL both find it."""
@@ -58,6 +61,9 @@ def doors(state: State) -> FastAPI:
         endpoint = Conversation(state, northbound, prefix)
         for path in paths:
             app.router.routes.append(Route(path, endpoint, methods=["POST"]))
+    embeddings = Embeddings(state)
+    for path in ("/v1/embeddings", "/embeddings"):
+        app.router.routes.append(Route(path, embeddings, methods=["POST"]))
     for room in (health, models, messages, kept, admin):
         app.include_router(room.router)
     app.add_exception_handler(Fault, _on_fault)

@@ -1,0 +1,93 @@
+"""What the log and the metrics say of a call once it is over."""
+
+from __future__ import annotations
+
+from adapters.canonical.events import Failed
+from adapters.canonical.faults import Fault
+from gateway.flow.books import OPERATIONS
+from gateway.flow.context import Call, Outcome
+from gateway.http.exchange import Exchange
+from gateway.observe.lines import Access
+from gateway.observe.metrics import CallEnd
+from gateway.services.state import State
+
+
+class Ending:
+    """One call's end: ``outcome`` or ``fault`` is filled in by whoever learns of it."""
+
+    __slots__ = ("_call", "_exchange", "_state", "fault", "outcome")
+
+    def __init__(self, state: State, exchange: Exchange, call: Call) -> None:
+        self._state = state
+        self._exchange = exchange
+        self._call = call
+        self.outcome: Outcome | None = None
+        self.fault: Fault | None = None
+        call.runtime.metrics.call_started(call.alias.name)
+
+    def tell(self) -> None:
+        """Write the one line, count the one call."""
+        call = self._call
+        seconds = call.runtime.clock.monotonic() - call.started
+        call.runtime.metrics.call_ended(self._call_end(seconds))
+        self._state.logs.access(self._access(seconds))
+
+    def _access(self, seconds: float) -> Access:
+        call, outcome, exchange = self._call, self.outcome, self._exchange
+        head = None if outcome is None else outcome.head
+        usage = None if outcome is None else outcome.usage
+        first = None if outcome is None else outcome.first_content_at
+        deployment = None if outcome is None else outcome.deployment
+        fault = self.fault
+        if fault is None and outcome is not None and isinstance(outcome.terminal, Failed):
+            fault = outcome.terminal.fault
+        return Access(
+            request=call.id,
+            method="POST",
+            route=exchange.scope["path"],
+            status=self._status(),
+            ms=round(seconds * 1000, 3),
+            project=call.principal.project,
+            key=call.principal.key_id,
+            alias=call.alias.name,
+            deployment=None if deployment is None else deployment.name,
+            stream=call.request.stream,
+            attempts=None if head is None else len(head.attempts),
+            fault=self._kind() or None,
+            detail=None if fault is None else fault.detail,
+            ttft_ms=None if first is None else round((first - call.started) * 1000, 3),
+            input_tokens=None if usage is None else usage.prompt,
+            output_tokens=None if usage is None else usage.output,
+            cost_nano=None if outcome is None else outcome.cost_nano,
+            trace=call.trace_id,
+        )
+
+    def _kind(self) -> str:
+        """The fault's kind, or nothing for success."""
+        if self.fault is not None:
+            return self.fault.kind
+        if self.outcome is None:
+            return "cancelled" if self._exchange.gone else "internal"
+        terminal = self.outcome.terminal
+        return terminal.fault.kind if isinstance(terminal, Failed) else ""
+
+    def _status(self) -> int:
+        """The status sent, or 499 where the caller left before the end (log only)."""
+        return 499 if self._kind() == "cancelled" else self._exchange.status
+
+    def _call_end(self, seconds: float) -> CallEnd:
+        call, outcome = self._call, self.outcome
+        deployment = None if outcome is None else outcome.deployment
+        first = None if outcome is None else outcome.first_content_at
+        usage = None if outcome is None else outcome.usage
+        return CallEnd(
+            alias=call.alias.name,
+            operation=OPERATIONS[call.alias.kind],
+            provider="" if deployment is None else deployment.provider.name,
+            status=self._status(),
+            fault=self._kind(),
+            seconds=seconds,
+            ttft=None if first is None else first - call.started,
+            output_tokens=None if usage is None else usage.output,
+            stream=call.request.stream,
+        )
