@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import cast
 
-from adapters.simulator.log import Attempt
+from adapters.simulator.log import Attempt, Line
 from adapters.simulator.words import Drop, Frame, Raw, Reply, Step, Wait
 
 MAX_HEAD = 64 * 1024
@@ -37,7 +37,7 @@ class Request:
     path: str
     headers: Mapping[str, str]
     body: bytes
-    connection: int
+    line: Line
 
 
 Handler = Callable[[Request], tuple[Reply, Attempt]]
@@ -99,8 +99,7 @@ class _Connection:
         self._link = link
         self._reader = reader
         self._writer = writer
-        self._number = next(server.numbers)
-        self._attempt: Attempt | None = None
+        self._line = Line(next(server.numbers))
 
     async def run(self) -> None:
         """Serve until either side ends the connection."""
@@ -114,15 +113,13 @@ class _Connection:
             head = b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: %d\r\n\r\n"
             self._writer.write(head % len(text) + text)
         finally:
-            if self._attempt is not None:
-                self._attempt.closed = time.monotonic()
+            self._line.closed = time.monotonic()
             self._writer.close()
 
     async def _exchange(self) -> bool:
         async with asyncio.timeout(IDLE):
             request = await self._request()
         reply, attempt = self._server.handler(request)
-        self._attempt = attempt
         try:
             await self._play(reply, attempt, with_body=request.method != "HEAD")
             attempt.finished = time.monotonic()
@@ -145,7 +142,7 @@ class _Connection:
             headers[name.strip().lower()] = value.strip()
         if headers.get("expect", "").lower() == "100-continue":
             self._writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        return Request(method, path, headers, await self._body(headers), self._number)
+        return Request(method, path, headers, await self._body(headers), self._line)
 
     async def _body(self, headers: Mapping[str, str]) -> bytes:
         if headers.get("transfer-encoding", "").lower() == "chunked":

@@ -11,15 +11,22 @@ from typing import Any
 
 
 @dataclass(slots=True, eq=False)
+class Line:
+    """One client's connection, shared by the attempts that it carried."""
+
+    number: int
+    closed: float | None = None
+
+
+@dataclass(slots=True, eq=False)
 class Attempt:
     """One request, written on while it is served. Times are ``time.monotonic()`` seconds.
 
     ``status`` is what went out; ``None`` if no head was sent. ``refused`` is the strict
     judge's message, if it refused the request. ``frames`` counts what was sent of the body.
     ``finished`` is when the answer was complete, ``disconnected`` when the client left before
-    that; both stay ``None`` where the simulator itself broke the answer off. ``closed`` is when
-    the socket closed, in the answer or after it. ``ended`` is set when the answer is over,
-    however it went. ``connection`` numbers the sockets.
+    that; both stay ``None`` where the simulator itself broke the answer off. ``ended`` is set
+    when the answer is over, however it went.
     """
 
     number: int
@@ -29,7 +36,7 @@ class Attempt:
     raw: bytes
     body: Any
     model: str | None
-    connection: int
+    line: Line
     at: float = field(default_factory=time.monotonic)
     status: int | None = None
     refused: str | None = None
@@ -37,8 +44,17 @@ class Attempt:
     first_frame: float | None = None
     finished: float | None = None
     disconnected: float | None = None
-    closed: float | None = None
     ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def connection(self) -> int:
+        """The number of the connection."""
+        return self.line.number
+
+    @property
+    def closed(self) -> float | None:
+        """When the socket that carried this attempt closed, in the answer or after it."""
+        return self.line.closed
 
     @property
     def socket_closed(self) -> bool:

@@ -103,7 +103,7 @@ class Provider:
             raw=request.body,
             body=body,
             model=model if isinstance(model, str) else None,
-            connection=request.connection,
+            line=request.line,
         )
         self.log.add(attempt)
         path = request.path.partition("?")[0].removeprefix("/v1")
