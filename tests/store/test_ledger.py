@@ -392,6 +392,23 @@ async def test_a_doubled_id_spoils_no_other_call(books: Books) -> None:
     assert (account["in_flight"], account["reserved_nano"]) == (4, 4000)
 
 
+async def test_what_can_never_be_written_stops_nobody(books: Books) -> None:
+    """A number beyond 64 bits, a defect in a book: its caller is told, the others go on."""
+    tickets = [await books.open() for _ in range(3)]
+    results = await asyncio.gather(
+        books.settle(tickets[0]),
+        books.settle(tickets[1], input_tokens=2**70),
+        books.store._db.write(lambda conn, entries: 1 / 0, None, "normal", must=True),
+        books.settle(tickets[2]),
+        return_exceptions=True,
+    )
+    kinds = [r.kind if isinstance(r, Fault) else r for r in results]
+    assert kinds == [None, "store_unavailable", "store_unavailable", None]
+    await books.store.ready()
+    assert (await books.account())["reserved_nano"] == 1000, "until its lease runs out"
+    assert await books.store.expire(books.clock.at + 61) == 1
+
+
 async def test_keys_have_accounts_of_their_own(books: Books) -> None:
     limits = Limits(rpm=1)
     await books.open(limits, key_id="key_1")

@@ -16,9 +16,9 @@ from gateway.store.failures import unavailable
 from gateway.store.jobs import Committed, Durability
 from gateway.store.migrations import migrations, pending
 from gateway.store.postgres.driver import (
+    BROKEN,
     CONNECT,
     ERRORS,
-    LOST,
     Connection,
     Pool,
     connect,
@@ -92,7 +92,7 @@ class Database:
             try:
                 async with asyncio.timeout(CONNECT):
                     await pool.close()
-            except LOST:
+            except BROKEN:
                 pool.terminate()
 
     def write(
@@ -115,7 +115,7 @@ class Database:
         try:
             try:
                 rows = await self._pool.fetch(numbered(statement), *values)
-            except LOST:
+            except BROKEN:
                 rows = await self._pool.fetch(numbered(statement), *values)
         except ERRORS as error:
             raise unavailable(error, "read") from error

@@ -25,7 +25,6 @@ SERVER = {
 LOST: tuple[type[Exception], ...] = (
     OSError,
     TimeoutError,
-    asyncpg.InterfaceError,
     # asyncpg can raise it after the server was killed, in the middle of its own bookkeeping.
     asyncpg.InternalClientError,
     asyncpg.PostgresConnectionError,
@@ -33,6 +32,9 @@ LOST: tuple[type[Exception], ...] = (
     asyncpg.IdleInTransactionSessionTimeoutError,
 )
 """After these the connection is not used again; a commit that was under way may have happened."""
+
+BROKEN: tuple[type[Exception], ...] = (*LOST, asyncpg.InterfaceError)
+"""The same and, besides, what asyncpg says of a closed connection as of a wrong call."""
 
 PASSING: tuple[type[Exception], ...] = (
     *LOST,
@@ -44,7 +46,7 @@ PASSING: tuple[type[Exception], ...] = (
 )
 """The same entry may pass later."""
 
-ERRORS: tuple[type[Exception], ...] = (*PASSING, asyncpg.PostgresError)
+ERRORS: tuple[type[Exception], ...] = (*PASSING, asyncpg.InterfaceError, asyncpg.PostgresError)
 """All that the server or the way to it can raise."""
 
 

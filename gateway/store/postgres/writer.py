@@ -32,7 +32,7 @@ from gateway.store.jobs import (
     parts,
     strictest,
 )
-from gateway.store.postgres.driver import ERRORS, LOST, PASSING, Connection
+from gateway.store.postgres.driver import BROKEN, ERRORS, LOST, PASSING, Connection
 
 log = logging.getLogger("gateway.store")
 
@@ -42,10 +42,6 @@ LONGEST_PAUSE = 2.0
 """Seconds between two tries to connect, at most."""
 CLOSING = 10.0
 """Seconds that the last groups may take."""
-
-
-FAILURES: tuple[type[Exception], ...] = (*ERRORS, TypeError, OverflowError, Fault)
-"""What a group can meet. A ``Fault`` that an ``apply`` raises is its whole answer."""
 
 
 class _CommitLost(Exception):
@@ -138,10 +134,11 @@ class Writer:
         except _CommitLost as error:
             self._drop()
             return self._failed(group, error, passing=True)
-        except FAILURES as error:
-            if isinstance(error, LOST) or self._conn is None:
-                self._drop()
+        except Exception as error:  # noqa: BLE001  a defect in one book must not stop the others
             passing = isinstance(error, PASSING)
+            if isinstance(error, LOST) or self._conn is None or self._conn.is_closed():
+                self._drop()
+                passing = True
             if len(group) == 1 or passing:
                 return self._failed(group, error, passing=passing)
         outcomes: list[Outcome] = []
@@ -160,14 +157,13 @@ class Writer:
             for apply, jobs in parts(group).items():
                 answers = await apply(conn, [job.entry for job in jobs])
                 outcomes += zip(jobs, answers, strict=True)
-        except LOST:
-            raise
         except BaseException:
-            await transaction.rollback()
+            if not conn.is_closed():
+                await transaction.rollback()
             raise
         try:
             await transaction.commit()
-        except LOST as error:
+        except BROKEN as error:
             raise _CommitLost from error
         self._committed(len(group), time.perf_counter() - began)
         return outcomes

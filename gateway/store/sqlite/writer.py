@@ -12,7 +12,6 @@ import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -60,6 +59,7 @@ class Writer:
         self._committed = committed
         self._queue: SimpleQueue[Job | None] = SimpleQueue()
         self._owed: list[Job] = []
+        self._commits: list[tuple[int, float]] = []
         self._synchronous: Durability = "normal"
         self._closing = False
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -100,10 +100,10 @@ class Writer:
         while open_:
             open_, group = self._gather()
             if group:
-                self._tell(answer, self._write(group))
+                self._tell(self._write(group))
         owed, self._owed = self._owed, []
         if owed:
-            self._tell(answer, self._write(owed))
+            self._tell(self._write(owed))
         if self._owed:
             log.error("store: closed with %d entries unwritten", len(self._owed))
         self._conn.close()
@@ -127,7 +127,7 @@ class Writer:
     def _write(self, group: list[Job]) -> list[Outcome]:
         try:
             return self._commit(group)
-        except (sqlite3.Error, OverflowError, TypeError, Fault) as error:
+        except Exception as error:  # noqa: BLE001  a defect in one book must not stop the others
             if len(group) == 1 or _passing(error):
                 return self._failed(group, error)
         outcomes: list[Outcome] = []
@@ -152,7 +152,7 @@ class Writer:
             if conn.in_transaction:
                 conn.execute("ROLLBACK")
             raise
-        self._tell(self._committed, len(group), time.perf_counter() - began)
+        self._commits.append((len(group), time.perf_counter() - began))
         return outcomes
 
     def _failed(self, group: list[Job], error: Exception) -> list[Outcome]:
@@ -167,13 +167,20 @@ class Writer:
                 outcomes.append((job, fault))
         return outcomes
 
-    def _tell(self, hearer: Callable[..., None], *said: Any) -> None:
-        """Call ``hearer`` in the event loop."""
+    def _tell(self, outcomes: list[Outcome]) -> None:
+        """Wake the event loop once for a group: each time costs more than a row."""
+        commits, self._commits = self._commits, []
         if self._loop is not None:
             try:
-                self._loop.call_soon_threadsafe(hearer, *said)
+                self._loop.call_soon_threadsafe(self._hear, outcomes, commits)
             except RuntimeError:
                 log.warning("store: a group was written after the event loop had ended")
+
+    def _hear(self, outcomes: list[Outcome], commits: list[tuple[int, float]]) -> None:
+        """In the event loop."""
+        answer(outcomes)
+        for entries, seconds in commits:
+            self._committed(entries, seconds)
 
 
 _PASSING = frozenset(
