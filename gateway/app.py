@@ -138,6 +138,7 @@ class _Parts:
             memory=Memory(clock.monotonic),
         )
         metrics.watch_queue("log", logs.depth)
+        metrics.watch_queue("store", store.depth)
         metrics.watch_breakers(lambda: runtime.breakers.states(clock.monotonic()))
         idempotency = Idempotency(
             store, clock, self._days_of_answers, lambda: self.state.snapshot.store.keep_responses

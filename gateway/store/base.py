@@ -191,6 +191,10 @@ class Store(ResponseBook, IdempotencyBook, RunBook, Protocol):
         """Prove that a ledger row could be written now (``/readyz``)."""
         ...
 
+    def depth(self) -> int:
+        """Entries that wait to be written, for the metrics."""
+        ...
+
     # the ledger
 
     async def open_attempt(self, request: RequestRow | None, row: AttemptRow, hold: Hold) -> Opened:

@@ -43,6 +43,9 @@ class PostgresStore(
     async def close(self) -> None:
         await self._server.close()
 
+    def depth(self) -> int:
+        return self._server.depth()
+
     async def backup(self, path: str) -> None:
         """PostgreSQL has better tools for it.
 

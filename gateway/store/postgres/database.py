@@ -95,6 +95,10 @@ class Database:
             except BROKEN:
                 pool.terminate()
 
+    def depth(self) -> int:
+        """Entries that wait for the writer."""
+        return self._writer.depth()
+
     def write(
         self,
         apply: Apply,

@@ -83,6 +83,10 @@ class Writer:
             answer([(job, unavailable(None, "write")) for job in left])
         self._drop()
 
+    def depth(self) -> int:
+        """Jobs that wait, those that could not be written yet included."""
+        return len(self._queue) + len(self._owed)
+
     def submit(
         self,
         apply: Apply,

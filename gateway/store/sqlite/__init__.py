@@ -62,5 +62,8 @@ class SqliteStore(
     async def close(self) -> None:
         await self._file.close()
 
+    def depth(self) -> int:
+        return self._file.depth()
+
     async def backup(self, path: str) -> None:
         await self._file.backup(Path(path))

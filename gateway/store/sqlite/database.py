@@ -75,6 +75,10 @@ class Database:
             await self._writer.close()
         self._lock.release()
 
+    def depth(self) -> int:
+        """Entries that wait for the writer."""
+        return 0 if self._writer is None else self._writer.depth()
+
     def write(
         self,
         apply: Apply,

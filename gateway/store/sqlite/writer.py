@@ -77,6 +77,10 @@ class Writer:
             self._queue.put(None)
         await asyncio.to_thread(self._thread.join)
 
+    def depth(self) -> int:
+        """Jobs that wait, those that could not be written yet included."""
+        return self._queue.qsize() + len(self._owed)
+
     def submit(
         self, apply: Apply, entry: Any, durability: Durability, *, must: bool
     ) -> asyncio.Future[Any]:
