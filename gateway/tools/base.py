@@ -7,6 +7,7 @@ runs beyond their ids, nor which model asked.
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 import hashlib
 import json
@@ -43,7 +44,8 @@ class ToolSpec:
     second call with the same idempotency key has no second effect; ``read_only``: it has no
     effect at all. Either lets a call that a crash cut off be made again. ``timeout`` is in
     seconds, ``output_cap`` in characters of text. ``policy`` is what its own configuration says;
-    an agent's word is stronger, a key's ban strongest.
+    an agent's word is stronger, a key's ban strongest. ``changed``: it says something else of
+    itself than what was pinned, so that ``allow`` counts as ``approve``, whoever said it.
     """
 
     name: str
@@ -55,6 +57,7 @@ class ToolSpec:
     timeout: float = TIMEOUT
     output_cap: int = OUTPUT_CAP
     policy: Policy | None = None
+    changed: bool = False
 
     @property
     def repeatable(self) -> bool:
@@ -125,36 +128,85 @@ class Tool(Protocol):
         ...
 
 
-class Registry:
-    """The tools that agents may be given, by name.
+class Source(Protocol):
+    """Something that brings tools which come and go while the gateway runs: an MCP server.
 
-    :param tools: in the order in which they are listed.
+    All its tools' names begin with ``prefix``, and no other's do.
     """
 
-    __slots__ = ("_tools",)
+    @property
+    def prefix(self) -> str:
+        """What its tools' names begin with."""
+        ...
 
-    def __init__(self, tools: Sequence[Tool] = ()) -> None:
+    def tools(self) -> Mapping[str, Tool]:
+        """Its tools by name, as far as they are known now."""
+        ...
+
+    async def ready(self) -> None:
+        """Wait until its tools are known, or it is clear that it can't be reached now."""
+        ...
+
+
+def matches(pattern: str, name: str) -> bool:
+    """Whether a word of a list of tools means ``name``: the name itself, or its beginning and a
+    final ``*``."""
+    if pattern.endswith("*"):
+        return name.startswith(pattern[:-1])
+    return pattern == name
+
+
+class Registry:
+    """The tools that agents may be given, by name. One for the life of the gateway: a reload
+    replaces what it holds.
+
+    :param tools: in the order in which they are listed.
+    :param sources: the tools of each stand behind those, in this order.
+    """
+
+    __slots__ = ("_sources", "_tools")
+
+    def __init__(self, tools: Sequence[Tool] = (), sources: Sequence[Source] = ()) -> None:
+        self.replace(tools, sources)
+
+    def replace(self, tools: Sequence[Tool], sources: Sequence[Source] = ()) -> None:
+        """Hold these from now on."""
         self._tools = {tool.spec.name: tool for tool in tools}
+        self._sources = tuple(sources)
 
     def get(self, name: str) -> Tool | None:
         """The tool of this name, or ``None``."""
-        return self._tools.get(name)
+        found = self._tools.get(name)
+        if found is not None:
+            return found
+        return next((s.tools().get(name) for s in self._sources if name.startswith(s.prefix)), None)
 
     def names(self) -> list[str]:
         """All names."""
-        return list(self._tools)
+        return [*self._tools, *(name for source in self._sources for name in source.tools())]
+
+    async def ready(self, names: Sequence[str]) -> None:
+        """Wait until the tools meant by ``names`` are known as far as they can be: ask before
+        :meth:`specs`. Servers that can't be reached are not waited for beyond that."""
+        meant = [s for s in self._sources if any(n.startswith(s.prefix) for n in names)]
+        await asyncio.gather(*(source.ready() for source in meant))
 
     def specs(self, names: Sequence[str]) -> list[ToolSpec]:
-        """The specs of ``names``, in that order.
+        """The specs of ``names``, in that order; ``files__*`` stands for all that begin so.
 
         :raises Fault: ``bad_request`` for an unknown name, with the nearest known one.
         """
-        return [self._known(name).spec for name in names]
+        found: dict[str, ToolSpec] = {}
+        for name in names:
+            meant = [n for n in self.names() if matches(name, n)] if name.endswith("*") else [name]
+            for each in meant:
+                found.setdefault(each, self._known(each).spec)
+        return list(found.values())
 
     def _known(self, name: str) -> Tool:
-        tool = self._tools.get(name)
+        tool = self.get(name)
         if tool is not None:
             return tool
-        near = difflib.get_close_matches(name[:200], self._tools, n=1)
+        near = difflib.get_close_matches(name[:200], self.names(), n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         raise Fault("bad_request", f"There is no tool {name[:200]!r} here.{hint}", param="tools")
