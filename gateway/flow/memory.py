@@ -54,6 +54,11 @@ class Memory:
         while len(self._entries) > self._limit:
             self._entries.popitem(last=False)
 
+    def forget(self, project: str) -> None:
+        """Drop all that belongs to ``project``."""
+        for place in [place for place in self._entries if place[0] == project]:
+            del self._entries[place]
+
     def recall(self, project: str, request: Request) -> Request:
         """``request`` with the reasoning put back before calls that came without any."""
         if not self._entries:

@@ -10,6 +10,7 @@ from fastapi.responses import JSONResponse
 
 from adapters.canonical.faults import Fault
 from gateway.http.deps import Admin, Gateway
+from gateway.services.forgetting import forget_data
 from gateway.services.keys import KeyRequest, create_key, list_keys, revoke_key
 from gateway.services.usage import UsageRequest, as_csv, usage_rows
 
@@ -73,6 +74,15 @@ async def add_key(wanted: KeyRequest, state: Gateway, admin: Admin) -> dict[str,
 async def remove_key(key_id: str, state: Gateway, admin: Admin) -> dict[str, Any]:
     """Revoke a key; within a second it opens nothing any more."""
     return await revoke_key(state, key_id)
+
+
+@router.delete("/data")
+async def forget(
+    state: Gateway, admin: Admin, end_user: str | None = None, project: str | None = None
+) -> dict[str, int]:
+    """Delete what an end user, a project, or an end user within a project has left here: calls,
+    kept responses, conversations and answers. The sums of the bill stay, but for a project's."""
+    return {"deleted": await forget_data(state, end_user=end_user, project=project)}
 
 
 @router.post("/reload")
