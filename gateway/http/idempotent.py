@@ -66,9 +66,7 @@ class Idempotent:
         principal = state.keyring.authenticate(exchange.headers, state.runtime.clock.wall())
         limit = int(state.snapshot.server.max_body_mb * 1024 * 1024)
         body = await read_raw(exchange.receive, exchange.headers, limit)
-        asking = Asking(
-            principal.project, _place(key), _digest(exchange.scope, body), exchange.id
-        )
+        asking = Asking(principal.project, _place(key), _digest(exchange.scope, body), exchange.id)
 
         async def work(running: Running) -> None:
             await self._app(exchange.scope, _Replayed(body, running), _Recorder(running, exchange))
