@@ -43,7 +43,6 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "httpx2": ("gateway.tools.mcp",),
     "jinja2": ("gateway.policy.prompts",),
     "jiter": ("gateway.northbound", "gateway.structured"),
-    "json_repair": ("gateway.structured",),
     "jsonschema_rs": ("gateway.structured",),
     "mcp": ("gateway.tools.mcp",),
     "mcp_types": ("gateway.tools.mcp",),
