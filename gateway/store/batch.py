@@ -84,7 +84,7 @@ def batches(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
     current: list[Entry] = []
     opened: set[str] = set()
     for entry in entries:
-        if opened and _refers_to(entry) in opened:
+        if opened and entry.needs in opened:
             yield current
             current, opened = [], set()
         current.append(entry)
@@ -94,23 +94,33 @@ def batches(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
         yield current
 
 
-def _refers_to(entry: Entry) -> str | None:
-    match entry:
-        case Settle(settlement=settlement):
-            return settlement.attempt_id
-        case Close(request_id=request_id):
-            return request_id
-        case _:
-            return None
-
-
 class Batch:
     """See the module."""
 
-    __slots__ = ("_accounts", "_attempts", "_calls", "_entries", "_known", "writes")
+    __slots__ = (
+        "_accounts",
+        "_attempts",
+        "_calls",
+        "_closes",
+        "_known",
+        "_opens",
+        "_settles",
+        "_size",
+        "writes",
+    )
 
     def __init__(self, entries: Sequence[Entry]) -> None:
-        self._entries = entries
+        self._size = len(entries)
+        self._settles: list[Settlement] = []
+        self._closes: list[Close] = []
+        self._opens: list[tuple[int, Open]] = []
+        for place, entry in enumerate(entries):
+            if isinstance(entry, Open):
+                self._opens.append((place, entry))
+            elif isinstance(entry, Settle):
+                self._settles.append(entry.settlement)
+            else:
+                self._closes.append(entry)
         self._attempts: dict[str, Attempt] = {}
         self._calls: dict[str, Call] = {}
         self._known: set[str] = set()
@@ -120,12 +130,12 @@ class Batch:
     @property
     def attempt_ids(self) -> list[str]:
         """Attempts to load (those that are open) before :meth:`load`."""
-        return [e.settlement.attempt_id for e in self._entries if isinstance(e, Settle)]
+        return [settlement.attempt_id for settlement in self._settles]
 
     @property
     def request_ids(self) -> list[str]:
         """Calls to load before :meth:`load`."""
-        return [e.request_id for e in self._entries if isinstance(e, Close)]
+        return [close.request_id for close in self._closes]
 
     def load(self, attempts: Sequence[Attempt], calls: Sequence[Call], known: set[str]) -> None:
         """Take the open attempts and calls that were asked for.
@@ -141,22 +151,20 @@ class Batch:
     def key_ids(self) -> list[str]:
         """Keys whose accounts to load and lock, in the order in which everybody locks them."""
         found = {attempt.call.key_id for attempt in self._attempts.values()}
-        found.update(call.key_id for call in self._calls.values())
-        found.update(e.hold.key_id for e in self._entries if isinstance(e, Open))
+        found.update([call.key_id for call in self._calls.values()])
+        found.update([entry.hold.key_id for _, entry in self._opens])
         return sorted(found)
 
     def decide(self, accounts: Mapping[str, Account]) -> list[Opened | Fault | None]:
         """Answer every entry in its place and fill :attr:`writes`. A refusal is a value."""
         self._accounts = accounts
-        results: list[Opened | Fault | None] = [None] * len(self._entries)
-        for entry in self._entries:
-            if isinstance(entry, Settle):
-                self._settle(entry.settlement)
-            elif isinstance(entry, Close):
-                self._close(entry)
-        for place, entry in enumerate(self._entries):
-            if isinstance(entry, Open):
-                results[place] = self._open(entry)
+        results: list[Opened | Fault | None] = [None] * self._size
+        for settlement in self._settles:
+            self._settle(settlement)
+        for close in self._closes:
+            self._close(close)
+        for place, entry in self._opens:
+            results[place] = self._open(entry)
         return results
 
     def _account(self, key_id: str) -> Account:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 from gateway.store.base import AttemptRow, Hold, RequestEnd, RequestRow, Settlement
 
@@ -20,12 +20,19 @@ class Open:
     row: AttemptRow
     hold: Hold
 
+    needs: ClassVar[None] = None
+    """The id of what must be in the database first."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settle:
     """Settle an attempt, and its call where the settlement says so."""
 
     settlement: Settlement
+
+    @property
+    def needs(self) -> str:
+        return self.settlement.attempt_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +44,16 @@ class Close:
     end: RequestEnd
     request: RequestRow | None = None
 
+    @property
+    def needs(self) -> str:
+        return self.request_id
+
 
 Entry = Open | Settle | Close
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A call that is still open, as loaded."""
+class Call(NamedTuple):
+    """A call that is still open, as loaded: the columns in their order."""
 
     id: str
     at: float
@@ -54,15 +64,8 @@ class Call:
     prompt: str | None
     holds_slot: bool
 
-    @classmethod
-    def loaded(cls, values: Sequence[Any]) -> Call:
-        """From columns in the order of the fields."""
-        id_, at, project, key_id, key_name, alias, prompt, holds_slot = values
-        return cls(id_, at, project, key_id, key_name, alias, prompt, bool(holds_slot))
 
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(NamedTuple):
     """An attempt that is still open, as loaded, with the call that it belongs to.
 
     ``day`` is the budget day that its money was reserved on. ``call_open`` is false where the
@@ -77,25 +80,13 @@ class Attempt:
     model: str
     reserved_tokens: int
     reserved_nano: int
-    call: Call
     call_open: bool
+    call: Call
 
     @classmethod
     def loaded(cls, values: Sequence[Any]) -> Attempt:
-        """From its own eight columns, whether its call is open, and the call's columns."""
-        id_, number, at, day, provider, model, tokens, nano, call_open, *call = values
-        return cls(
-            id_,
-            number,
-            at,
-            day,
-            provider,
-            model,
-            tokens,
-            nano,
-            Call.loaded(call),
-            bool(call_open),
-        )
+        """From its own columns and, after them, the call's."""
+        return cls._make([*values[:9], Call._make(values[9:])])
 
 
 def interrupted(attempt: Attempt, at: float) -> Settle:

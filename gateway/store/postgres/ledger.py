@@ -46,7 +46,7 @@ async def _enter(conn: Connection, entries: Sequence[Entry]) -> list[Opened | Fa
         calls = await _rows(conn, LOAD_CALLS, batch.request_ids)
         batch.load(
             [Attempt.loaded(row) for row in attempts],
-            [Call.loaded(row[1:]) for row in calls if row[0]],
+            [Call._make(row[1:]) for row in calls if row[0]],
             {row[1] for row in calls},
         )
         results += batch.decide(await _accounts(conn, batch.key_ids))

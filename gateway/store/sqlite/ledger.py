@@ -33,7 +33,7 @@ def _enter(conn: sqlite3.Connection, entries: Sequence[Entry]) -> list[Opened | 
         attempts = [Attempt.loaded(row) for row in _rows(conn, LOAD_ATTEMPTS, batch.attempt_ids)]
         calls = _rows(conn, LOAD_CALLS, batch.request_ids)
         batch.load(
-            attempts, [Call.loaded(row[1:]) for row in calls if row[0]], {r[1] for r in calls}
+            attempts, [Call._make(row[1:]) for row in calls if row[0]], {r[1] for r in calls}
         )
         accounts = {key_id: Account(key_id) for key_id in batch.key_ids}
         for row in _rows(conn, LOAD_ACCOUNTS, batch.key_ids):
