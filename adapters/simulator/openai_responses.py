@@ -78,6 +78,13 @@ def _reasoning_settings(body: Any) -> dict[str, Any]:
     return {**_DEFAULTS["reasoning"], **(body.get("reasoning") or {})}
 
 
+def _tool_settings(tool: dict[str, Any]) -> dict[str, Any]:
+    """A function as the answer repeats it: strict unless told otherwise."""
+    if tool.get("type") != "function":
+        return tool
+    return {"description": None, "parameters": None, "strict": True, **tool}
+
+
 class _Response:
     """One response under way: its object and its items, by which both forms are written."""
 
@@ -98,6 +105,7 @@ class _Response:
             "usage": None,
             **_DEFAULTS,
             **given,
+            "tools": [_tool_settings(tool) for tool in told.body.get("tools") or ()],
             "text": _text_settings(told.body),
             "reasoning": _reasoning_settings(told.body),
         }

@@ -146,7 +146,8 @@ async def test_responses_keep_the_request_and_escape_the_body(sim, wire):
     path, body = responses("echo", temperature=0.5, metadata={"a": "b"}, input="北京 🙂")
     whole = await wire(path, body)
     assert (whole["temperature"], whole["metadata"], whole["top_p"]) == (0.5, {"a": "b"}, 1.0)
-    assert whole["tools"] == body["tools"]
+    said = {"description": None, "strict": True}
+    assert whole["tools"] == [{**said, **tool} for tool in body["tools"]]
     assert whole["previous_response_id"] is None
     async with httpx.AsyncClient(base_url=sim.url, headers=HEADERS) as client:
         assert (await client.post(path, json=body)).content.isascii()
