@@ -28,6 +28,9 @@ _DATA = frozenset({"const", "enum", "default", "examples"})
 _DEFINITIONS = frozenset({"$defs", "definitions"})
 """Schemas that cost nothing until something refers to them."""
 
+_NAMED = frozenset({"properties", "patternProperties", "dependentSchemas"})
+"""Keywords whose values are schemas by names that are no keywords."""
+
 _REFERENCES = ("$ref", "$dynamicRef")
 _ANCHORS = ("$anchor", "$dynamicAnchor")
 
@@ -49,7 +52,10 @@ def admit(schema: Any, size: int) -> tuple[Any, int]:
     if size > MAX_BYTES:
         raise SchemaRefused(f"it has {size} bytes; at most {MAX_BYTES} are taken")
     count = _Count(schema)
-    work = count.work(schema, 0)
+    try:
+        work = count.work(schema, 0)
+    except RecursionError:
+        raise SchemaRefused("its references lead from one to the next too often") from None
     if work > MAX_WORK:
         raise SchemaRefused(
             f"written out, its references make more than {MAX_WORK} schemas; refer to each "
@@ -83,6 +89,8 @@ class _Count:
         for keyword, value in node.items():
             if keyword in _DEFINITIONS:
                 self._deep_enough(value, depth + 1)
+            elif keyword in _NAMED and isinstance(value, Mapping):
+                total += sum(self.work(one, depth + 2) for one in value.values())
             elif keyword not in _DATA:
                 total += self.work(value, depth + 1)
         for keyword in _REFERENCES:
@@ -135,12 +143,7 @@ class _Count:
 
     def _anchored(self, name: str) -> Any:
         if self._anchors is None:
-            self._anchors = {
-                node[keyword]: node
-                for node in _nodes(self._root)
-                for keyword in _ANCHORS
-                if isinstance(node.get(keyword), str)
-            }
+            self._anchors = _anchors(self._root)
         return self._anchors.get(name)
 
 
@@ -158,6 +161,16 @@ def _step(node: Any, step: str) -> Any:
     if isinstance(node, list) and step.isdecimal() and int(step) < len(node):
         return node[int(step)]
     return None
+
+
+def _anchors(root: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for node in _nodes(root):
+        for keyword in _ANCHORS:
+            name = node.get(keyword)
+            if isinstance(name, str) and found.setdefault(name, node) is not node:
+                raise SchemaRefused(f"the anchor {name[:100]!r} stands in it twice")
+    return found
 
 
 def _nodes(root: Any) -> Iterator[Mapping[str, Any]]:
@@ -180,9 +193,12 @@ def _linear(node: Any) -> Any:
         return [_linear(one) for one in node]
     if not isinstance(node, Mapping):
         return node
-    copy = {
-        keyword: value if keyword in _DATA else _linear(value) for keyword, value in node.items()
-    }
+    copy: dict[str, Any] = {}
+    for keyword, value in node.items():
+        if keyword in _NAMED | _DEFINITIONS and isinstance(value, Mapping):
+            copy[keyword] = {name: _linear(one) for name, one in value.items()}
+        else:
+            copy[keyword] = value if keyword in _DATA else _linear(value)
     pattern = copy.get("pattern")
     if isinstance(pattern, str) and _UNBOUNDED.search(pattern):
         del copy["pattern"]

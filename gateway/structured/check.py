@@ -24,6 +24,11 @@ MAX_CHECKS = 50_000_000
 """Schema nodes times values of an answer: beyond it a check might take seconds."""
 
 
+_UNTOLD = (ValueError, ValidationError, ReferencingError)
+"""Why a failure can't be explained: nested deeper than the validator speaks of, or a part that
+refers to its surroundings in a way that only the whole can resolve. The verdict stands."""
+
+
 class Checker:
     """One compiled schema."""
 
@@ -65,7 +70,7 @@ class Checker:
             self._explainer = Explainer(self._schema)
         try:
             found = self._explainer.violations(value)
-        except ValueError:  # nested deeper than the validator speaks of
+        except _UNTOLD:
             found = []
         return found or [Violation("", "this answer", "one that fits the JSON Schema")]
 

@@ -102,6 +102,40 @@ def test_references_that_double_are_refused(keyword: str, through: str) -> None:
     assert time.process_time() - started < 2
 
 
+def doubling() -> dict[str, Any]:
+    link = {
+        str(n): {"allOf": [{"$ref": f"#/$defs/{n + 1}"}, {"$ref": f"#/$defs/{n + 1}"}]}
+        for n in range(30)
+    }
+    return {**link, "30": {}}
+
+
+@pytest.mark.parametrize("name", ["default", "const", "enum", "examples", "$defs"])
+def test_a_property_may_be_called_like_a_keyword(name: str) -> None:
+    hidden = {"properties": {name: {"$ref": "#/$defs/0"}}, "$defs": doubling()}
+    assert "written out" in refused(hidden)
+    looking = {"properties": {name: {"pattern": "^(?!a)b"}}}
+    assert not Schemas().checker(looking).fits({name: "c"})
+    assert "bounded time" in refused({"properties": {name: {"pattern": "(?!a)b"}}})
+
+
+def test_an_anchor_means_one_place() -> None:
+    twice = {"$defs": {**doubling(), "a": {"$anchor": "x", "$ref": "#/$defs/0"}}}
+    twice |= {"const": {"$anchor": "x"}, "allOf": [{"$ref": "#x"}]}
+    assert "stands in it twice" in refused(twice)
+
+
+def test_chains_of_references_have_an_end() -> None:
+    def chain(length: int) -> dict[str, Any]:
+        links = {str(n): {"$ref": f"#/$defs/{n + 1}"} for n in range(length)}
+        return {"$defs": {**links, str(length): {"type": "string"}}, "$ref": "#/$defs/0"}
+
+    assert not Schemas().checker(chain(100)).fits(1)
+    assert "too often" in refused(chain(5000))
+    loop = {"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}
+    assert Schemas().checker({**loop, "$ref": "#/$defs/a"}).fits(1)
+
+
 def test_recursion_is_no_doubling() -> None:
     node = {
         "type": "object",
@@ -312,6 +346,15 @@ def test_unions_of_plain_types_and_several_that_fit() -> None:
     assert told(optional, {"a": 3}) == [("/a", "3", "type string")]
     both = {"oneOf": [{"type": "integer"}, {"minimum": 2}]}
     assert told(both, 3) == [("", "3", "exactly one of 2 alternatives to fit")]
+
+
+def test_what_can_t_be_explained_is_still_refused() -> None:
+    schema = {
+        "$defs": {"a": {"$dynamicAnchor": "t", "type": "string"}},
+        "properties": {"x": {"anyOf": [{"$dynamicRef": "#t"}, {"type": "null"}]}},
+    }
+    assert Schemas().checker(schema).fits({"x": "a"})
+    assert told(schema, {"x": 3})
 
 
 def test_the_words_are_bounded() -> None:
