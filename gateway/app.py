@@ -29,14 +29,18 @@ from gateway.policy.check import check as check_policy
 from gateway.policy.redaction.settings import redaction
 from gateway.routing.breaker import Breakers
 from gateway.routing.stats import Stats
+from gateway.services.agents import check_agents
 from gateway.services.idempotency import Idempotency
 from gateway.services.keys import refresh_keys
+from gateway.services.runs import Runs
 from gateway.services.state import State
 from gateway.settings.problems import ConfigError, Problem
 from gateway.settings.snapshot import Provider, Snapshot
 from gateway.store import connect, pepper
 from gateway.store.base import Store
 from gateway.store.retention import DAYS
+from gateway.tools.base import Registry
+from gateway.tools.builtin import builtins
 
 KEYS_EVERY = 0.5
 """Seconds between looks for keys that another process made or revoked."""
@@ -46,7 +50,7 @@ SWEEP_EVERY = 3600.0
 
 def check(snapshot: Snapshot) -> list[Problem]:
     """What the rooms find wrong with a configuration that has the right shape."""
-    return [*check_policy(snapshot)]
+    return [*check_policy(snapshot), *check_agents(snapshot)]
 
 
 async def serve(
@@ -143,8 +147,10 @@ class _Parts:
         idempotency = Idempotency(
             store, clock, self._days_of_answers, lambda: self.state.snapshot.store.keep_responses
         )
+        tools = Registry(builtins(clock))
+        runs = Runs(store, clock, keyring, lambda: self.state.runtime, lambda: tools)
         self.state = State(
-            runtime, keyring, store, logs, self.reload, int(clock.wall()), idempotency
+            runtime, keyring, store, logs, self.reload, int(clock.wall()), idempotency, runs
         )
         self._use(snapshot)
 
@@ -232,6 +238,7 @@ class _Parts:
                     group.create_task(sample_lag(self._clock, metrics.lag)),
                     group.create_task(self._watch_keys()),
                     group.create_task(self._sweep()),
+                    group.create_task(self.state.runs.supervisor.serve()),
                 ]
                 yield
                 await self.state.idempotency.close()

@@ -204,8 +204,8 @@ class _Answering:
         return self._provided(), self._settled("tool.failed", **told)
 
     def topped_up(self) -> Drafts:
-        told = {"added": dict(self._given.added), "interrupt_id": self._interrupt.id}
-        return (draft("budget.topped_up", **told, by=self._by),)
+        added, asked = dict(self._given.added), self._interrupt.id
+        return (draft("budget.topped_up", added=added, interrupt_id=asked, by=self._by),)
 
     def stopped(self) -> Drafts:
         asked = self._interrupt.asked

@@ -286,6 +286,8 @@ def _threshold(run: Run, event: Event) -> Run:
 
 def _exhausted(run: Run, event: Event) -> Run:
     run = replace(run, exhausted=event.data, stopped=event.data.get("final", False))
+    if event.step is not None:  # the key's own budget, found used up when a turn was to be made
+        run = run.with_thread(replace(_thread(run, event), open=None))
     iid = event.data.get("interrupt_id")
     if iid is None:
         return run

@@ -104,7 +104,7 @@ class RunSpec:
     ``agents`` holds the first agent (``agent``) and all that it can reach. ``history`` is the
     conversation of ``previous_run_id``. ``call`` is the one request of a run of kind ``call``,
     ``workflow`` the graph of one of kind ``workflow``. ``parent`` names the run whose tool call
-    this run is.
+    this run is, ``depth`` counts the runs above it.
     """
 
     kind: Kind
@@ -121,6 +121,7 @@ class RunSpec:
     end_user: str | None = None
     previous_run_id: str | None = None
     parent: str | None = None
+    depth: int = 0
 
     def find(self, name: str) -> AgentSpec:
         """The agent of this name.

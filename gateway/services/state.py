@@ -15,6 +15,7 @@ from gateway.flow.context import Runtime
 from gateway.observe.logs import Logs
 from gateway.policy.auth import Keyring
 from gateway.services.idempotency import Idempotency
+from gateway.services.runs import Runs
 from gateway.settings.snapshot import Snapshot
 from gateway.store.base import Store
 
@@ -33,7 +34,7 @@ class State:
 
     ``reload`` reads the configuration again and swaps it in, or raises with what is wrong.
     ``started_at`` (Unix seconds) is when the models came into being, as far as callers see.
-    ``idempotency`` knows the calls under an ``Idempotency-Key``.
+    ``idempotency`` knows the calls under an ``Idempotency-Key``, ``runs`` the agents at work.
     ``live`` holds the requests in flight, for the drain at the end.
     """
 
@@ -44,6 +45,7 @@ class State:
     reload: Callable[[], Awaitable[Snapshot]]
     started_at: int
     idempotency: Idempotency
+    runs: Runs
     live: set[Stoppable] = field(default_factory=set)
     draining: bool = False
 

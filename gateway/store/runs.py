@@ -242,8 +242,14 @@ class RunBook(Protocol):
     async def claim_runs(
         self, owner: str, now: float, lease_until: float, limit: int
     ) -> list[RunRow]:
-        """Take runs that have work and no living owner, oldest first: each gets a new epoch.
-        ``owner`` and ``lease_until`` of the rows are those of before."""
+        """Take runs that have work and no living owner, oldest first. The rows have the new epoch,
+        but the owner and the lease of before."""
+        ...
+
+    async def claim_run(
+        self, row: RunRow, owner: str, now: float, lease_until: float
+    ) -> RunRow | None:
+        """Take this run, if it is as it was read and nobody alive has it; the row as above."""
         ...
 
     async def renew_runs(self, owner: str, lease_until: float) -> list[str]:

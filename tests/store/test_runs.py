@@ -129,7 +129,8 @@ async def test_pausing_is_asked_of_a_running_run_and_forgotten_when_it_stops(boo
     await created(books)
     await books.store.set_pausing("run_1", True)
     row = await books.store.run("run_1")
-    assert row is not None and not row.pausing, "nobody works on it"
+    assert row is not None
+    assert not row.pausing, "nobody works on it"
     await books.store.add_run_events(addition(2))
     await books.store.set_pausing("run_1", True)
     await books.store.add_run_events(addition(3))

@@ -7,6 +7,7 @@ condition, so an addition is one compare-and-set in both databases.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -55,7 +56,8 @@ _PARENTS = """SELECT * FROM runs WHERE children IS NOT NULL AND status = 'waitin
         (SELECT 1 FROM runs AS c WHERE c.parent = runs.id AND c.ended_at IS NOT NULL
             AND runs.children LIKE '%' || c.id || '%')
     LIMIT ?"""
-_CLAIM = "UPDATE runs SET owner = ?, lease_until = ?, epoch = epoch + 1 WHERE id = ? AND epoch = ?"
+_CLAIM = """UPDATE runs SET owner = ?, lease_until = ?, epoch = epoch + 1
+    WHERE id = ? AND epoch = ? AND (lease_until IS NULL OR lease_until < ?)"""
 _RENEW = "UPDATE runs SET lease_until = ? WHERE owner = ? AND lease_until IS NOT NULL"
 _HELD = "SELECT id FROM runs WHERE owner = ? AND lease_until IS NOT NULL"
 _RELEASE = "UPDATE runs SET lease_until = NULL, owner = NULL WHERE id = ? AND epoch = ?"
@@ -179,12 +181,15 @@ class RunsBook:
         rows = await self._db.read(_FREE, (now, limit))
         if len(rows) < limit:
             rows += await self._db.read(_PARENTS, (now, limit - len(rows)))
-        found = [kept.run_row(row) for row in rows]
-        claimed = []
-        for row in found:
-            if await self._run(((_CLAIM, [(owner, lease_until, row.birth.id, row.epoch)]),)):
-                claimed.append(row)
-        return claimed
+        claims = [await self.claim_run(kept.run_row(row), owner, now, lease_until) for row in rows]
+        return [row for row in claims if row is not None]
+
+    async def claim_run(
+        self, row: RunRow, owner: str, now: float, lease_until: float
+    ) -> RunRow | None:
+        values = (owner, lease_until, row.birth.id, row.epoch, now)
+        claimed = await self._run(((_CLAIM, [values]),))
+        return replace(row, epoch=row.epoch + 1) if claimed else None
 
     async def renew_runs(self, owner: str, lease_until: float) -> list[str]:
         await self._run(((_RENEW, [(lease_until, owner)]),), "normal")

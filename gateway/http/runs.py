@@ -1,0 +1,234 @@
+"""The doors of runs: begin, read, follow, answer, end."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from adapters.canonical.faults import Fault
+from adapters.wire.json import dumps
+from gateway.http.deps import Caller, Gateway, state_of
+from gateway.http.following import EventStream
+from gateway.http.kept import Body
+from gateway.northbound.runs.bodies import parse_answer, parse_run, parse_top_up
+from gateway.northbound.runs.shown import (
+    event_json,
+    event_page,
+    run_list,
+    run_object,
+    task_object,
+)
+from gateway.policy.auth import Principal
+from gateway.services.runs import Runs
+from gateway.services.state import State
+from gateway.services.stream_tokens import LONGEST, check_token, make_token
+from gateway.store.runs import RunQuery, RunRow
+
+router = APIRouter()
+
+RUN = "x-gateway-run"
+"""The header that names the run."""
+PAGE = 200
+"""Events in one JSON page."""
+
+
+def _runs(state: Gateway) -> Runs:
+    return state.runs
+
+
+Service = Annotated[Runs, Depends(_runs)]
+
+
+def _json(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    return Response(dumps(value), status, headers, media_type="application/json")
+
+
+def _shown(row: RunRow, status: int = 200) -> Response:
+    headers = {RUN: row.birth.id}
+    if status == 201:
+        headers["location"] = f"/runs/{row.birth.id}"
+    return _json(run_object(row), status, headers)
+
+
+@router.post("/runs")
+async def begin(request: Request, caller: Caller, body: Body, runs: Service) -> Response:
+    """Begin a run: 201 and where it is, or with ``stream`` its events from the first on."""
+    asked = parse_run(body)
+    row = await runs.create(caller, asked, body, request.headers.get("idempotency-key"))
+    if not asked.stream:
+        return _shown(row, 201)
+    run_id = row.birth.id
+    leaves = asked.on_disconnect == "cancel"
+    return EventStream(
+        state_of(request),
+        run_id,
+        0,
+        headers={RUN: run_id},
+        on_leave=(lambda: runs.cancel(caller, run_id, "disconnect")) if leaves else None,
+    )
+
+
+class Listing(BaseModel):
+    """Which runs; ``after`` is the last id of the page before."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    status: str | None = None
+    agent: str | None = None
+    parent: str | None = None
+    limit: int = Field(default=20, ge=1, le=100)
+    after: str | None = None
+
+
+@router.get("/runs")
+async def listed(asked: Annotated[Listing, Query()], runs: Service, caller: Caller) -> Response:
+    """The project's runs, newest first."""
+    query = RunQuery(
+        project=caller.project,
+        status=asked.status,
+        agent=asked.agent,
+        parent=asked.parent,
+        before=asked.after,
+        limit=asked.limit + 1,
+    )
+    return _json(run_list(await runs.page(query), asked.limit))
+
+
+@router.get("/runs/{run_id}")
+async def read(run_id: str, runs: Service, caller: Caller) -> Response:
+    """A run as it stands."""
+    return _shown(await runs.get(caller, run_id))
+
+
+@router.get("/runs/{run_id}/tasks")
+async def tasks(run_id: str, runs: Service, caller: Caller) -> Response:
+    """One record for each model turn, tool call and node."""
+    rows = await runs.tasks(caller, run_id)
+    return _json({"object": "list", "data": [task_object(row) for row in rows]})
+
+
+# events
+
+
+async def _reader(run_id: str, request: Request, state: Gateway) -> RunRow:
+    """The run that the request may follow: by a key, or by a token for this run alone. Either
+    way the right is checked before anything is read."""
+    token = request.query_params.get("token")
+    if token is not None:
+        await check_token(state.store, token, run_id, state.runtime.clock.wall())
+        return await state.runs.row(run_id, None)
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    principal: Principal = state.keyring.authenticate(headers, state.runtime.clock.wall())
+    return await state.runs.get(principal, run_id)
+
+
+Followed = Annotated[RunRow, Depends(_reader)]
+
+
+@router.get("/runs/{run_id}/events")
+async def events(request: Request, state: Gateway, row: Followed) -> Response:
+    """The events after the reader's place: a stream that follows the run, or a page of JSON."""
+    cursor = _cursor(request, row)
+    if "application/json" in request.headers.get("accept", ""):
+        return await _page(state, row, cursor)
+    if cursor == row.standing.last_seq and row.standing.ended_at is not None:
+        return Response(status_code=204)  # which tells a browser not to come back
+    return EventStream(state, row.birth.id, cursor, headers={RUN: row.birth.id})
+
+
+async def _page(state: State, row: RunRow, cursor: int) -> Response:
+    rows = await state.store.run_events(row.birth.id, cursor, PAGE)
+    last = rows[-1].seq if rows else cursor
+    ended = row.standing.ended_at is not None and last >= row.standing.last_seq
+    page = event_page([event_json(one) for one in rows], ended=ended)
+    return Response(page, media_type="application/json")
+
+
+def _cursor(request: Request, row: RunRow) -> int:
+    """The reader's place: the larger of the header's and the query's.
+
+    :raises Fault: ``bad_request`` for one that is none, or lies ahead of the run.
+    """
+    header = request.headers.get("last-event-id") or None
+    query = request.query_params.get("starting_after")
+    places = [_place(text) for text in (header, query) if text is not None]
+    cursor = max(places, default=0)
+    if cursor > row.standing.last_seq:
+        text = f"The run has {row.standing.last_seq} events; event {cursor} is not there yet."
+        raise Fault("bad_request", text, param="starting_after")
+    return cursor
+
+
+def _place(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= 15):
+        text = "Last-Event-ID and starting_after are the number of the last event that you have."
+        raise Fault("bad_request", text, param="starting_after")
+    return int(text)
+
+
+class TokenRequest(BaseModel):
+    """How many seconds a token lasts."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    ttl_seconds: float = Field(default=LONGEST, gt=0, le=LONGEST)
+
+
+@router.post("/runs/{run_id}/stream-tokens", status_code=201)
+async def stream_token(
+    run_id: str, runs: Service, state: Gateway, caller: Caller, wanted: TokenRequest | None = None
+) -> JSONResponse:
+    """A token for ``EventSource``: this run's events, to read, for some minutes."""
+    await runs.get(caller, run_id)
+    seconds = LONGEST if wanted is None else wanted.ttl_seconds
+    token, until = await make_token(state.store, run_id, state.runtime.clock.wall(), seconds)
+    path = f"/runs/{run_id}/events?token={token}"
+    return JSONResponse({"token": token, "expires_at": until, "path": path}, 201)
+
+
+# commands
+
+
+@router.post("/runs/{run_id}/cancel")
+async def cancel(run_id: str, runs: Service, caller: Caller) -> Response:
+    """End it: kindly, then for good. Doing it twice is doing it once."""
+    return _shown(await runs.cancel(caller, run_id))
+
+
+@router.post("/runs/{run_id}/pause")
+async def pause(run_id: str, runs: Service, caller: Caller) -> Response:
+    """Pause it at the border of the step under way."""
+    return _shown(await runs.pause(caller, run_id))
+
+
+@router.post("/runs/{run_id}/resume")
+async def resume(run_id: str, runs: Service, caller: Caller) -> Response:
+    """Let it go on."""
+    return _shown(await runs.resume(caller, run_id))
+
+
+@router.post("/runs/{run_id}/interrupts/{interrupt_id}")
+async def interrupt(
+    run_id: str, interrupt_id: str, caller: Caller, body: Body, runs: Service
+) -> Response:
+    """Answer a question of the run. The first answer wins, the same again is fine."""
+    return _shown(await runs.answer(caller, run_id, interrupt_id, parse_answer(body)))
+
+
+@router.post("/runs/{run_id}/budget")
+async def budget(
+    request: Request, run_id: str, caller: Caller, body: Body, runs: Service
+) -> Response:
+    """Add to its budget."""
+    key = request.headers.get("idempotency-key")
+    return _shown(await runs.top_up(caller, run_id, parse_top_up(body), key))
+
+
+@router.delete("/runs/{run_id}")
+async def delete(run_id: str, runs: Service, caller: Caller) -> Response:
+    """Delete it, once it has ended."""
+    await runs.delete(caller, run_id)
+    return _json({"id": run_id, "object": "run.deleted", "deleted": True})

@@ -1,0 +1,37 @@
+"""What runs are worked on with: everything that a worker needs of the running gateway.
+
+Handed in by the composition root. What can change while a run is under way (the configuration,
+the keys, the tools) is asked for anew at each step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gateway.flow.context import Runtime
+from gateway.policy.auth import Principal
+from gateway.runs.hub import Hub
+from gateway.runs.ledger import Ledger
+from gateway.structured.bounds import SchemaRefused
+from gateway.tools.base import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """``principal`` finds the one behind a key's id, ``None`` if the key is no more."""
+
+    ledger: Ledger
+    hub: Hub
+    runtime: Callable[[], Runtime]
+    tools: Callable[[], Registry]
+    principal: Callable[[str], Principal | None]
+
+    def check(self, schema: Mapping[str, Any], value: Any) -> list[str]:
+        """What is wrong with ``value``; see :data:`gateway.runs.arguments.Check`."""
+        try:
+            checker = self.runtime().schemas.checker(schema)
+        except SchemaRefused as why:
+            return [f"the schema itself can't be used: {why}"]
+        return [] if checker.fits(value) else [str(one) for one in checker.violations(value)]

@@ -1,0 +1,193 @@
+"""Child runs: an agent or a workflow that another agent calls as a tool.
+
+A child has a ledger of its own and at most what is left of its parent's budget. Its id follows
+from the call, so that whoever makes the call again finds the same child and takes it up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+from dataclasses import replace
+from typing import Any, Protocol
+
+from adapters.canonical.faults import Fault
+from adapters.canonical.parts import Text
+from adapters.canonical.request import Message
+from gateway.runs import commands
+from gateway.runs.arguments import read
+from gateway.runs.asking import child_reference
+from gateway.runs.bench import Bench
+from gateway.runs.budget import least, rest
+from gateway.runs.ending import said
+from gateway.runs.events import Draft, draft
+from gateway.runs.ledger import Lost, Tape
+from gateway.runs.spec import RunSpec
+from gateway.runs.state import Call, Run
+from gateway.runs.status import ENDED, WORK
+from gateway.runs.toolcall import intent
+from gateway.store.runs import RunRow
+from gateway.tools.base import ToolSpec
+
+MAX_DEPTH = 5
+"""Runs within runs."""
+LOOK_EVERY = 1.0
+"""Seconds between looks at a child that another process works on."""
+
+
+def child_id(run_id: str, call_id: str) -> str:
+    """The id of the run that a call of another run is."""
+    return "run_" + hashlib.sha256(f"{run_id}:{call_id}".encode()).hexdigest()[:24]
+
+
+class Worker(Protocol):
+    """Whoever claims runs for this process, and works on them."""
+
+    @property
+    def owner(self) -> str:
+        """The name on the claims."""
+        ...
+
+    def lease_until(self) -> float:
+        """The end of a claim that is made now."""
+        ...
+
+    async def carry_out(self, row: RunRow) -> None:
+        """Work on a claimed run until it ends, waits or is let go, within the caller's task: a
+        child takes no place of its own among the runs that are worked on at once."""
+        ...
+
+
+class ChildRuns:
+    """Starts, takes up and ends child runs."""
+
+    def __init__(self, bench: Bench, worker: Worker) -> None:
+        self._bench = bench
+        self._worker = worker
+
+    async def attend(self, tape: Tape, call: Call, tool: ToolSpec) -> list[Draft]:
+        """See :class:`gateway.runs.toolcall.Children`."""
+        run = tape.run
+        if run.spec.depth >= MAX_DEPTH:
+            return [_failed(call, f"Agents may call each other {MAX_DEPTH} deep at most.")]
+        run_id = child_id(run.id, call.call_id)
+        arguments = read(call.arguments, tool.parameters, self._bench.check)
+        if call.child is None:
+            await tape.record([intent(run, call, arguments, tool, child=run_id)])
+        row = await self._bench.ledger.store.run(run_id)
+        if row is None:
+            row = await self._create(tape, call, run_id, str(arguments["input"]))
+        row = await self._follow(row)
+        if row.standing.status in WORK:
+            return []  # let go at a border: the process is ending, somebody will take it up
+        return [_result(call, row)]
+
+    async def end(self, run_id: str) -> None:
+        """Cancel a child and see it to its end."""
+        with contextlib.suppress(Fault, Lost):  # it has ended by itself, or was never made
+            await self._bench.ledger.command(run_id, lambda run: commands.cancel(run, "parent"))
+            row = await self._bench.ledger.store.run(run_id)
+            if row is not None:
+                await self._follow(row)
+
+    async def _create(self, tape: Tape, call: Call, run_id: str, text: str) -> RunRow:
+        ledger, run = self._bench.ledger, tape.run
+        spec = _spec(run, call, text, ledger.clock.wall())
+        parent = await ledger.store.run(run.id)
+        if parent is None:
+            raise Lost(run.id)
+        birth = replace(
+            parent.birth,
+            id=run_id,
+            agent=spec.agent,
+            parent=run.id,
+            created_at=ledger.clock.wall(),
+            metadata={},
+            idempotency_key=None,
+            digest=None,
+        )
+        created = draft("run.created", spec=spec.plain())
+        await ledger.create(birth, [created], self._worker.owner, self._worker.lease_until())
+        row = await ledger.store.run(run_id)
+        if row is None:
+            raise Lost(run_id)
+        return row
+
+    async def _follow(self, row: RunRow) -> RunRow:
+        """Work on the child, or wait for whoever does, until it has ended or waits itself."""
+        ledger, run_id = self._bench.ledger, row.birth.id
+        with self._bench.hub.following(run_id) as (_, news):
+            while row.standing.status in WORK:
+                news.clear()
+                mine = await self._claimed(row)
+                if mine is not None:
+                    await self._worker.carry_out(mine)
+                else:
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(news.wait(), LOOK_EVERY)
+                found = await ledger.store.run(run_id)
+                if found is None:
+                    raise Lost(run_id)
+                row = found
+                if mine is not None:
+                    break
+        return row
+
+    async def _claimed(self, row: RunRow) -> RunRow | None:
+        """The child, claimed for this process; ``None`` where another works on it."""
+        owner, now = self._worker.owner, self._bench.ledger.clock.wall()
+        if row.epoch == 0 and row.owner == owner:
+            return replace(row, lease_until=None)  # made just now, with the claim in it
+        until = self._worker.lease_until()
+        return await self._bench.ledger.store.claim_run(row, owner, now, until)
+
+
+def _spec(run: Run, call: Call, text: str, at: float) -> RunSpec:
+    """The child's spec: the agent called, the text, and no more than is left of the budget."""
+    reference = child_reference(run.spec.find(call.agent), call.name)
+    _, _, name = reference.partition(":")
+    left = rest(run.budget, replace(run.used, seconds=run.seconds(at)))
+    return RunSpec(
+        kind="agent",
+        agent=name,
+        agents=run.spec.agents,
+        input=(Message("user", (Text(text),)),),
+        budget=least(run.spec.find(name).budget, left),
+        end_user=run.spec.end_user,
+        parent=run.id,
+        depth=run.spec.depth + 1,
+    )
+
+
+def _result(call: Call, row: RunRow) -> Draft:
+    """What a child's end, or its waiting, means for the call."""
+    standing, told = row.standing, {"call_id": call.call_id, "child_run_id": row.birth.id}
+    if standing.status not in ENDED:
+        waits = standing.waiting_for or "input"
+        text = f"The child run {row.birth.id} is {standing.status}."
+        return _about(call, "tool.progress", **told, message=text, waiting_for=waits)
+    used: dict[str, Any] = {
+        "usage": {
+            "input_tokens": standing.input_tokens,
+            "output_tokens": standing.output_tokens,
+        },
+        "cost_nano": standing.cost_nano,
+    }
+    output = standing.summary.get("output") or {}
+    made = output.get("text") or ""
+    if standing.status == "completed":
+        value = output.get("value")
+        data = {} if value is None else {"structured": value}
+        return _about(call, "tool.completed", **told, **used, **data, content=said(made))
+    why = (standing.summary.get("error") or {}).get("message") or standing.summary.get("reason")
+    text = f"{row.birth.agent} did not finish: it is {standing.status}. {why or ''} {made}".strip()
+    return _about(call, "tool.failed", **told, **used, kind="error", content=said(text))
+
+
+def _failed(call: Call, text: str) -> Draft:
+    return _about(call, "tool.failed", call_id=call.call_id, kind="error", content=said(text))
+
+
+def _about(call: Call, type: str, **data: Any) -> Draft:
+    return draft(type, step=call.step, agent=call.agent, **data)

@@ -1,0 +1,247 @@
+"""Carries out one run while it holds the claim: decide, act, write, decide again.
+
+What is decided is pure and stands elsewhere. Here are the tasks under way, at most one for each
+turn and call, and their ends: at a border, at a cancel, at the loss of the claim. No task outlives
+its executor but one that will not stop; that one is handed over, and nothing it does is heard.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from adapters.canonical.plain import plain
+from gateway.runs.actions import AskModel, Effect, Emit, Halt, LookUpTools, MakeCall
+from gateway.runs.asking import child_spec
+from gateway.runs.bench import Bench
+from gateway.runs.deciders import decide
+from gateway.runs.ending import unmade
+from gateway.runs.events import draft
+from gateway.runs.ledger import Tape
+from gateway.runs.recovery import Spent, recovered
+from gateway.runs.spec import AgentSpec
+from gateway.runs.status import ENDED
+from gateway.runs.toolcall import Children, ToolCalls
+from gateway.runs.turn import Turn
+from gateway.store.runs import Birth
+from gateway.tools.base import ToolSpec
+
+log = logging.getLogger("gateway.runs")
+
+GRACE = 5.0
+"""Seconds in which a cancelled tool or turn has to end before it is given up."""
+
+
+class Executor:
+    """One claimed run.
+
+    :param abandon: takes tasks that did not end within the grace time, and keeps them.
+    """
+
+    def __init__(
+        self,
+        bench: Bench,
+        tape: Tape,
+        birth: Birth,
+        children: Children,
+        abandon: Callable[[asyncio.Task[None]], None],
+        grace: float = GRACE,
+    ) -> None:
+        self.tape = tape
+        self.draining = False
+        self._bench = bench
+        self._birth = birth
+        self._children = children
+        self._abandon = abandon
+        self._grace = grace
+        self._calls = ToolCalls(bench, tape, birth.key_id, birth.project)
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._turns: dict[str, Turn] = {}
+        self._flag = asyncio.Event()
+
+    async def run(self, *, orphaned: bool) -> None:
+        """Work until the run ends, waits, is paused, or is to be released.
+
+        :param orphaned: it was claimed from a worker that is gone.
+        :raises Lost: the claim is another's.
+        :raises Fault: ``store_unavailable``: the run is left as it stands.
+        """
+        with self._bench.hub.following(self.tape.run.id) as (_, self._flag):
+            try:
+                await self._begin(orphaned=orphaned)
+                while await self._step():
+                    pass
+            finally:
+                await self._stop_tasks()
+
+    def wake(self) -> None:
+        """Something may have changed: look."""
+        self._flag.set()
+
+    # the loop
+
+    async def _begin(self, *, orphaned: bool) -> None:
+        run = self.tape.run
+        if run.status == "waiting" and run.children:
+            await self.tape.propose([draft("run.resumed", by="child")])
+        elif run.under_way or (orphaned and run.started and run.status == "running"):
+            spent = {step: await self._spent(step) for step in self._open_steps()}
+            await self.tape.record([recovered(run, spent)])
+        if not self.tape.run.started and self.tape.run.status in ("queued", "running"):
+            await self.tape.propose([draft("run.started")])
+
+    async def _step(self) -> bool:
+        """One decision and what it asks for; whether there is more to come."""
+        self._flag.clear()
+        at = self._bench.ledger.clock.wall()
+        run = self.tape.run
+        if run.status in ENDED:
+            return False
+        decision = decide(run, at, self._bench.check)
+        emits = [action for action in decision if isinstance(action, Emit)]
+        if emits:
+            await self.tape.propose([d for emit in emits for d in emit.drafts], at)
+        elif any(isinstance(action, Halt) for action in decision):
+            await self._halt()
+        else:
+            return await self._act([a for a in decision if not isinstance(a, Emit | Halt)])
+        return True
+
+    async def _act(self, effects: list[Effect]) -> bool:
+        """Begin what is not under way yet, then wait for anything to happen."""
+        fresh = [effect for effect in effects if effect.key not in self._tasks]
+        if fresh and not self.draining and not await self._pausing():
+            for effect in fresh:
+                self._start(effect)
+        if not self._tasks:
+            if effects and not self.draining:  # it could go on, and is not to
+                await self.tape.propose([draft("run.paused")])
+            return False
+        await self._wait()
+        return True
+
+    async def _pausing(self) -> bool:
+        row = await self._bench.ledger.store.run(self.tape.run.id)
+        return row is not None and row.pausing
+
+    async def _wait(self) -> None:
+        """Until a task is done, somebody else has written, or the time is up."""
+        flag = asyncio.ensure_future(self._flag.wait())
+        try:
+            await asyncio.wait(
+                [flag, *self._tasks.values()],
+                timeout=self._seconds_left(),
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+        finally:
+            flag.cancel()
+        for key in [key for key, task in self._tasks.items() if task.done()]:
+            task = self._tasks.pop(key)
+            self._turns.pop(key, None)
+            task.result()
+        if self._flag.is_set():
+            await self.tape.catch_up()
+
+    def _seconds_left(self) -> float | None:
+        run = self.tape.run
+        if run.budget.seconds is None:
+            return None
+        used = run.seconds(self._bench.ledger.clock.wall())
+        return max(0.0, run.budget.seconds - used) + 0.001
+
+    # effects
+
+    def _start(self, effect: Effect) -> None:
+        work: Coroutine[Any, Any, None]
+        match effect:
+            case AskModel(step=step):
+                turn = Turn(self._bench, self.tape, self._birth.key_id, step)
+                self._turns[effect.key] = turn
+                work = turn.make()
+            case MakeCall(call_id=call_id):
+                work = self._calls.make(call_id, self._children)
+            case LookUpTools(agent=name):
+                work = self._introduce(name)
+        task = asyncio.get_running_loop().create_task(work, name=f"{self.tape.run.id}:{effect.key}")
+        self._tasks[effect.key] = task
+
+    async def _introduce(self, name: str) -> None:
+        """Write down which tools an agent has now."""
+        agent = self.tape.run.spec.find(name)
+        tools, missing = self._tools(agent)
+        told: dict[str, Any] = {"tools": [_shown(tool) for tool in tools]}
+        if missing:
+            told["missing"] = missing
+        await self.tape.record([draft("agent.started", agent=name, **told)])
+
+    def _tools(self, agent: AgentSpec) -> tuple[list[ToolSpec], list[str]]:
+        registry = self._bench.tools()
+        principal = self._bench.principal(self._birth.key_id)
+        allowed = None if principal is None else principal.tools
+        found, missing = list(agent.client_tools), []
+        for name in agent.tools:
+            if ":" in name:
+                found.append(child_spec(name, self._description(name)))
+                continue
+            tool = registry.get(name)
+            if tool is None or (allowed is not None and name not in allowed):
+                missing.append(name)
+            else:
+                found.append(tool.spec)
+        return found, missing
+
+    def _description(self, reference: str) -> str | None:
+        kind, _, name = reference.partition(":")
+        return self.tape.run.spec.find(name).description if kind == "agent" else None
+
+    # the ends of tasks
+
+    async def _halt(self) -> None:
+        """Stop everything under way, kindly and then for good, and write down how it stood."""
+        await self._stop_tasks()
+        await self.tape.catch_up()
+        run = self.tape.run
+        turns, self._turns = self._turns, {}
+        steps = [step for step in self._open_steps() if f"model:{step}" in turns]
+        drafts = [await turns[f"model:{step}"].cut() for step in steps]
+        for call in run.calls.values():
+            if call.phase in ("running", "child"):
+                if call.child is not None:
+                    await self._children.end(call.child)
+                drafts.append(unmade(call))
+        await self.tape.record(drafts)
+
+    async def _stop_tasks(self) -> None:
+        tasks, self._tasks = list(self._tasks.values()), {}
+        if not tasks:
+            return
+        for task in tasks:
+            task.cancel()
+        done, left = await asyncio.wait(tasks, timeout=self._grace)
+        for task in done:
+            if not task.cancelled() and task.exception() is not None:
+                log.info("run %s: %r at its end", self.tape.run.id, task.exception())
+        for task in left:
+            log.warning("run %s: %s does not stop; it is given up", *task.get_name().split(":", 1))
+            self._abandon(task)
+
+    def _open_steps(self) -> list[str]:
+        return [t.open for t in self.tape.run.threads.values() if t.open is not None]
+
+    async def _spent(self, step: str) -> Spent:
+        """What the calls of a cut turn have used, by their rows."""
+        events = await self._bench.ledger.read(self.tape.run.id, 0, leave_out=_NOT_ASKED)
+        ids = [e.data["request_id"] for e in events if e.type == "model.started" and e.step == step]
+        used = await self._bench.ledger.store.calls_usage(ids)
+        usage = {"input_tokens": used.input_tokens, "output_tokens": used.output_tokens}
+        return Spent(usage, used.cost_nano)
+
+
+_NOT_ASKED = ("message.delta", "reasoning.delta", "tool.progress", "tool.completed")
+"""Types that need not be read to find the requests of a turn."""
+
+
+def _shown(tool: ToolSpec) -> dict[str, Any]:
+    return {**plain(tool), "schema_hash": tool.schema_hash}

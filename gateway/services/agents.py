@@ -1,0 +1,223 @@
+"""Agents: those of the configuration, and those that callers keep, with versions.
+
+A name that the configuration has is the configuration's for every project; callers read it and
+can't change it. What an agent needs (its model, its tools, the agents that it can reach) is
+looked up when a run begins, and the run carries it from then on.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from adapters.canonical.faults import Fault
+from adapters.canonical.plain import parsed, plain
+from gateway.northbound.runs.agents import parse_agent
+from gateway.policy.auth import Principal
+from gateway.runs.spec import AgentSpec
+from gateway.settings.problems import Problem
+from gateway.settings.snapshot import Snapshot
+from gateway.store.base import Store
+from gateway.store.runs import AgentRow
+from gateway.structured.bounds import SchemaRefused
+from gateway.structured.check import Schemas
+from gateway.tools.base import Registry
+
+MAX_REACHED = 50
+"""Agents that one run may carry."""
+MAX_FILE = 1_000_000
+"""Bytes of an agent's file."""
+
+Known = tuple[AgentSpec, AgentRow | None]
+"""An agent, and its row if it is not the configuration's."""
+
+
+def file_agents(snapshot: Snapshot) -> tuple[dict[str, AgentSpec], list[Problem]]:
+    """The configuration's agents, from its tables and its folder, and what is wrong with them."""
+    found: dict[str, AgentSpec] = {}
+    problems: list[Problem] = []
+    for name, where, given in _written(snapshot, problems):
+        if name in found:
+            problems.append(Problem(where, f"there are two agents called {name!r}"))
+            continue
+        try:
+            found[name] = parse_agent(given, name)
+        except Fault as fault:
+            place = f"{where}.{fault.param}" if fault.param else where
+            problems.append(Problem(place, fault.message))
+    for name, agent in found.items():
+        problems += _loose_ends(name, agent, found, snapshot)
+    return found, problems
+
+
+def check_agents(snapshot: Snapshot) -> list[Problem]:
+    """What is wrong with the configuration's agents."""
+    return file_agents(snapshot)[1]
+
+
+def _written(
+    snapshot: Snapshot, problems: list[Problem]
+) -> Iterable[tuple[str, str, Mapping[str, Any]]]:
+    """Name, place and body of each agent."""
+    for name, table in snapshot.extra.get("agents", {}).items():
+        yield name, f"agents.{name}", _said(table)
+    folder = snapshot.extra.get("runs", {}).get("agents_dir")
+    for file in sorted((Path(snapshot.base_dir) / folder).glob("*.toml")) if folder else ():
+        try:
+            with file.open("rb") as opened:
+                yield (
+                    file.stem,
+                    f"agents/{file.name}",
+                    tomllib.loads(opened.read(MAX_FILE).decode()),
+                )
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+            problems.append(Problem(f"agents/{file.name}", f"can't be read: {error}"))
+
+
+def _said(table: Mapping[str, Any]) -> dict[str, Any]:
+    """A table without what was left out of the file."""
+    said = {name: value for name, value in table.items() if value is not None}
+    said["budget"] = {n: v for n, v in said.get("budget", {}).items() if v is not None}
+    return said
+
+
+def _loose_ends(
+    name: str, agent: AgentSpec, known: Mapping[str, AgentSpec], snapshot: Snapshot
+) -> list[Problem]:
+    where = f"agents.{name}"
+    problems = []
+    if agent.model not in snapshot.aliases:
+        problems.append(Problem(f"{where}.model", f"{agent.model!r} is no model of this file"))
+    for other in references(agent):
+        if other not in known:
+            problems.append(Problem(where, f"refers to {other!r}, which is no agent of this file"))
+    return problems
+
+
+def references(agent: AgentSpec) -> list[str]:
+    """The agents that ``agent`` may hand over to or call."""
+    called = [name.removeprefix("agent:") for name in agent.tools if name.startswith("agent:")]
+    return list(dict.fromkeys((*agent.handoffs, *called)))
+
+
+class Agents:
+    """The agents of one project, as a caller sees them."""
+
+    def __init__(self, store: Store, files: Mapping[str, AgentSpec], project: str) -> None:
+        self._store = store
+        self._files = files
+        self._project = project
+
+    async def list(self) -> list[Known]:
+        """All of them, by name; the configuration's first."""
+        rows = await self._store.agents(self._project)
+        own: list[Known] = [(agent, None) for agent in self._files.values()]
+        return own + [(_spec(row), row) for row in rows if row.name not in self._files]
+
+    async def get(self, name: str, version: int | None = None) -> Known:
+        """An agent, by default its newest version.
+
+        :raises Fault: ``not_found``, with the nearest name.
+        """
+        if name in self._files and version is None:
+            return self._files[name], None
+        row = None if name in self._files else await self._store.agent(self._project, name, version)
+        if row is not None and not row.deleted:
+            return _spec(row), row
+        names = [agent.name for agent, _ in await self.list()]
+        near = difflib.get_close_matches(name[:100], names, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise Fault("not_found", f"There is no such agent here.{hint} GET /agents lists them.")
+
+    async def put(self, spec: AgentSpec, now: float) -> AgentRow:
+        """Keep a new version.
+
+        :raises Fault: ``conflict`` for an agent of the configuration.
+        """
+        self._changeable(spec.name)
+        while True:
+            newest = await self._store.agent(self._project, spec.name, None)
+            version = 1 if newest is None else newest.version + 1
+            row = AgentRow(self._project, spec.name, version, now, plain(spec))
+            if await self._store.put_agent(row):
+                return row
+
+    async def delete(self, name: str) -> None:
+        """Forget an agent; runs that have it go on.
+
+        :raises Fault: ``conflict`` for one of the configuration, ``not_found`` for none.
+        """
+        self._changeable(name)
+        if not await self._store.delete_agent(self._project, name):
+            raise Fault("not_found", "There is no such agent here. GET /agents lists them.")
+
+    def _changeable(self, name: str) -> None:
+        if name in self._files:
+            raise Fault(
+                "conflict",
+                "This agent stands in the gateway's configuration and is read-only here. Choose "
+                "another name, or ask the operator to change the file.",
+            )
+
+    async def reach(
+        self, first: AgentSpec, inline: Iterable[AgentSpec] = ()
+    ) -> tuple[AgentSpec, ...]:
+        """``first`` and every agent that it can reach.
+
+        :raises Fault: ``bad_request`` for an unknown one, or too many.
+        """
+        known = {agent.name: agent for agent in inline}
+        found: dict[str, AgentSpec] = {first.name: first}
+        waiting = references(first)
+        while waiting:
+            name = waiting.pop()
+            if name in found:
+                continue
+            try:
+                agent = known[name] if name in known else (await self.get(name))[0]
+            except Fault as fault:
+                text = f"The agent {name!r} can be reached but not found. {fault.message}"
+                raise Fault("bad_request", text, param="agent") from None
+            found[name] = agent
+            waiting += references(agent)
+            if len(found) > MAX_REACHED:
+                text = f"A run can reach {MAX_REACHED} agents at most."
+                raise Fault("bad_request", text, param="agent")
+        return tuple(found.values())
+
+
+def fit(agent: AgentSpec, principal: Principal, snapshot: Snapshot, registry: Registry) -> None:
+    """Check that this key can run ``agent`` here and now.
+
+    :raises Fault: ``unknown_model``, ``forbidden`` or ``bad_request``, naming the agent.
+    """
+    place = f"agent {agent.name!r}"
+    alias = snapshot.aliases.get(agent.model)
+    if alias is None or alias.kind != "chat":
+        names = [one for one in snapshot.aliases if principal.may_use(one)]
+        near = difflib.get_close_matches(agent.model[:200], names, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        text = f"The model of {place} is not known here.{hint} GET /v1/models lists them."
+        raise Fault("unknown_model", text, param="model")
+    if not principal.may_use(alias.name):
+        text = f"The key {principal.key_name!r} may not use the model of {place}."
+        raise Fault("forbidden", text, code="model_not_allowed", param="model")
+    names = [name for name in agent.tools if ":" not in name]
+    registry.specs(names)
+    barred = [n for n in names if principal.tools is not None and n not in principal.tools]
+    if barred:
+        text = f"The key {principal.key_name!r} may not use the tool {barred[0]!r} of {place}."
+        raise Fault("forbidden", text, code="tool_not_allowed", param="tools")
+    if agent.output_schema is not None:
+        try:
+            Schemas().checker(agent.output_schema)
+        except SchemaRefused as why:
+            text = f"The output_schema of {place} can't be used: {why}."
+            raise Fault("bad_request", text, param="output_schema") from None
+
+
+def _spec(row: AgentRow) -> AgentSpec:
+    return parsed(AgentSpec, row.spec)

@@ -1,0 +1,277 @@
+"""Runs as callers use them: begun, read, answered, ended.
+
+Made by the composition root with everything that runs are worked on with. Each method is given
+the principal, and sees the runs of its project only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from adapters.canonical.clock import Clock
+from adapters.canonical.faults import Fault
+from adapters.canonical.request import Message, Request
+from gateway.flow.context import Runtime
+from gateway.northbound.runs.bodies import NewRun
+from gateway.policy.auth import Keyring, Principal
+from gateway.runs import commands
+from gateway.runs.bench import Bench
+from gateway.runs.budget import least
+from gateway.runs.events import Draft, draft
+from gateway.runs.hub import Hub
+from gateway.runs.ledger import Command, Ledger, Lost
+from gateway.runs.spec import AgentSpec, Answer, RunSpec
+from gateway.runs.state import MAIN, Run
+from gateway.runs.status import ENDED
+from gateway.runs.supervisor import Bounds, Supervisor
+from gateway.runs.tasks import Task, authoritative
+from gateway.services.agents import Agents, file_agents, fit
+from gateway.store.base import Store
+from gateway.store.runs import Birth, RunQuery, RunRow, TaskRow
+from gateway.tools.base import Registry
+
+PREFIX = "run_"
+
+
+class Runs:
+    """All runs of this process.
+
+    :param runtime: the parts of the gateway as of the configuration in force.
+    :param tools: the tools that agents may be given, now.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        keyring: Keyring,
+        runtime: Callable[[], Runtime],
+        tools: Callable[[], Registry],
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._keyring = keyring
+        self._runtime = runtime
+        self._tools = tools
+        self._files: tuple[str, Mapping[str, AgentSpec]] = ("", {})
+        self.hub = Hub()
+        self.ledger = Ledger(store, clock, self.hub, lambda: self._bounds().ttl)
+        self.bench = Bench(self.ledger, self.hub, runtime, tools, self._principal)
+        self.supervisor = Supervisor(self.bench, self._bounds)
+
+    # what is in force
+
+    def _bounds(self) -> Bounds:
+        table = self._runtime().snapshot.extra["runs"]
+        return Bounds(table["max_concurrent"], table["lease_seconds"], table["run_ttl"])
+
+    def _principal(self, key_id: str) -> Principal | None:
+        now = self._clock.wall()
+        for principal in self._keyring.principals():
+            if principal.key_id == key_id:
+                expires = principal.expires_at
+                return principal if expires is None or expires > now else None
+        return None
+
+    def agents(self, principal: Principal) -> Agents:
+        """The agents that a caller may use."""
+        snapshot = self._runtime().snapshot
+        if self._files[0] != snapshot.hash:
+            self._files = (snapshot.hash, file_agents(snapshot)[0])
+        return Agents(self._store, self._files[1], principal.project)
+
+    # beginning
+
+    async def create(
+        self, principal: Principal, asked: NewRun, body: bytes, key: str | None = None
+    ) -> RunRow:
+        """Begin a run; from here it exists, whatever becomes of the caller.
+
+        :param body: what was sent, for whoever sends something else under the same ``key``.
+        :raises Fault: for what the run could not do anyway, and ``idempotency_mismatch``.
+        """
+        agents = self.agents(principal)
+        first = asked.agent if isinstance(asked.agent, AgentSpec) else (
+            await self._named(agents, asked.agent)
+        )  # fmt: skip
+        reached = await agents.reach(first, asked.agents)
+        runtime = self._runtime()
+        for agent in reached:
+            fit(agent, principal, runtime.snapshot, self._tools())
+        spec = RunSpec(
+            kind="agent",
+            agent=first.name,
+            agents=reached,
+            input=asked.input,
+            history=await self._history(principal, asked.previous_run_id),
+            budget=least(asked.budget, first.budget),
+            on_budget=self._on_budget(asked, first),
+            on_disconnect=asked.on_disconnect,
+            metadata=asked.metadata,
+            end_user=asked.end_user,
+            previous_run_id=asked.previous_run_id,
+        )
+        return await self.begin(principal, spec, key=key, digest=hashlib.sha256(body).digest())
+
+    async def begin(
+        self,
+        principal: Principal,
+        spec: RunSpec,
+        *,
+        key: str | None = None,
+        digest: bytes | None = None,
+        events: tuple[Draft, ...] = (),
+        forked_from: Mapping[str, Any] | None = None,
+    ) -> RunRow:
+        """Write a run down and see that somebody takes it up.
+
+        :param events: what has happened in it already, for a fork.
+        :raises Fault: ``idempotency_mismatch`` where the key stands for another request.
+        """
+        birth = Birth(
+            id=self._clock.new_id(PREFIX),
+            project=principal.project,
+            key_id=principal.key_id,
+            kind=spec.kind,
+            agent=spec.agent if spec.call is None else spec.call.model,
+            created_at=self._clock.wall(),
+            end_user=spec.end_user,
+            metadata=spec.metadata,
+            idempotency_key=key,
+            digest=digest if key is not None else None,
+        )
+        told: dict[str, Any] = {"spec": spec.plain()}
+        if forked_from is not None:
+            told["forked_from"] = dict(forked_from)
+        created = draft("run.created", **told)
+        existing = await self.ledger.create(birth, [created, *events])
+        if existing is not None:
+            if existing.birth.digest != digest:
+                raise Fault(
+                    "idempotency_mismatch",
+                    "This Idempotency-Key was used for another run. Use a new key.",
+                )
+            return existing
+        self.supervisor.nudge()
+        return await self.get(principal, birth.id)
+
+    async def start_call(
+        self, principal: Principal, request: Request, key: str | None = None
+    ) -> RunRow:
+        """Begin a background response: a run of kind ``call``, whose one turn is ``request``."""
+        spec = RunSpec(kind="call", call=request, end_user=request.end_user)
+        return await self.begin(principal, spec, key=key)
+
+    async def _named(self, agents: Agents, name: str) -> AgentSpec:
+        try:
+            return (await agents.get(name))[0]
+        except Fault as fault:
+            raise Fault("not_found", fault.message, param="agent") from None
+
+    def _on_budget(self, asked: NewRun, agent: AgentSpec) -> Any:
+        settings = self._runtime().snapshot.extra["runs"]["on_budget"]
+        return asked.on_budget or agent.on_budget or settings
+
+    async def _history(self, principal: Principal, run_id: str | None) -> tuple[Message, ...]:
+        """The conversation of an earlier run, which must have ended."""
+        if run_id is None:
+            return ()
+        row = await self.get(principal, run_id)
+        if row.standing.status not in ENDED:
+            text = "The previous run has not ended yet. Wait for it, or cancel it."
+            raise Fault("conflict", text, param="previous_run_id")
+        run = (await self.ledger.tape(run_id)).run
+        thread = run.threads.get(MAIN)
+        return () if thread is None else run.transcript(thread)
+
+    # reading
+
+    async def page(self, query: RunQuery) -> list[RunRow]:
+        """Runs of a project, newest first."""
+        return await self._store.runs(query)
+
+    async def get(self, principal: Principal, run_id: str) -> RunRow:
+        """A run of the caller's project.
+
+        :raises Fault: ``not_found``, or ``gone`` for one past its retention.
+        """
+        return await self.row(run_id, principal.project)
+
+    async def row(self, run_id: str, project: str | None) -> RunRow:
+        """A run, of whichever project where none is named; raises like :meth:`get`."""
+        row = await self._store.run(run_id, project)
+        if row is None:
+            raise Fault("not_found", "There is no run of this id here.")
+        if row.swept:
+            raise Fault("gone", "This run has ended so long ago that its content is deleted.")
+        return row
+
+    async def tasks(self, principal: Principal, run_id: str) -> list[TaskRow]:
+        """One authoritative record a task."""
+        await self.get(principal, run_id)
+        rows = await self._store.run_tasks(run_id)
+        tries = {(row.task, row.attempt): row for row in rows}
+        best = authoritative(Task(*row[1:]) for row in rows)  # type: ignore[arg-type]
+        return [tries[(task.task, task.attempt)] for task in best]
+
+    # commands
+
+    async def cancel(self, principal: Principal, run_id: str, reason: str | None = None) -> RunRow:
+        """Ask for the end; asking twice is asking once."""
+        return await self._command(principal, run_id, lambda run: commands.cancel(run, reason))
+
+    async def pause(self, principal: Principal, run_id: str) -> RunRow:
+        """Pause at once, or at the border of the step under way."""
+        row = await self._command(principal, run_id, commands.pause)
+        if row.standing.status == "running":
+            await self._store.set_pausing(run_id, True)
+        return await self.get(principal, run_id)
+
+    async def resume(self, principal: Principal, run_id: str) -> RunRow:
+        """Let a paused run go on, or take back a pause that has not come about."""
+        row = await self.get(principal, run_id)
+        if row.pausing:
+            await self._store.set_pausing(run_id, False)
+        by = principal.key_name
+        return await self._command(principal, run_id, lambda run: commands.resume(run, by))
+
+    async def answer(
+        self, principal: Principal, run_id: str, interrupt_id: str, given: Answer
+    ) -> RunRow:
+        """Answer an open question; the first answer wins."""
+        check, by = self.bench.check, principal.key_name
+
+        def answered(run: Run) -> tuple[Draft, ...]:
+            return commands.answer(run, interrupt_id, given, by, check)
+
+        return await self._command(principal, run_id, answered)
+
+    async def top_up(
+        self, principal: Principal, run_id: str, added: Mapping[str, Any], key: str | None
+    ) -> RunRow:
+        """Add to a run's budget."""
+        by = principal.key_name
+        return await self._command(
+            principal, run_id, lambda run: commands.top_up(run, added, by, key)
+        )
+
+    async def delete(self, principal: Principal, run_id: str) -> None:
+        """Delete a run that has ended, with all its events.
+
+        :raises Fault: ``conflict`` for one that has not.
+        """
+        row = await self.get(principal, run_id)
+        if row.standing.status not in ENDED:
+            raise Fault("conflict", "The run has not ended. Cancel it first, then delete it.")
+        await self._store.delete_run(run_id)
+
+    async def _command(self, principal: Principal, run_id: str, command: Command) -> RunRow:
+        await self.get(principal, run_id)
+        try:
+            await self.ledger.command(run_id, command)
+        except Lost:
+            raise Fault("not_found", "There is no run of this id here.") from None
+        self.supervisor.nudge()
+        return await self.get(principal, run_id)
