@@ -8,11 +8,16 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 
 from adapters.canonical.faults import Fault
 from adapters.wire.json import dumps
+from gateway.flow.count_tokens import count_tokens
 from gateway.http.body import read_body
 from gateway.http.deps import Caller, Gateway
 from gateway.http.headers import SSE
 from gateway.northbound.conversations import Page, parse_change, parse_items, parse_new
+from gateway.northbound.openai_responses import RESPONSES
+from gateway.policy.admit import admit
+from gateway.services.aliases import resolve
 from gateway.services.kept import Conversations, KeptResponses
+from gateway.services.responses import session
 
 router = APIRouter()
 
@@ -84,6 +89,35 @@ async def cancel_response(response_id: str, kept: Responses) -> Response:
         "Only a response with `background: true` can be cancelled. To end a stream, close it.",
         param="response_id",
     )
+
+
+@router.post("/v1/responses/compact")
+@router.post("/responses/compact", include_in_schema=False)
+async def compact(caller: Caller) -> Response:
+    """What is compacted can be read by its maker alone, so it could go on nowhere else."""
+    raise Fault(
+        "unsupported",
+        "This gateway compacts nothing: a compacted conversation would be bound to one provider. "
+        "Ask a model for a summary and begin a new response with it, or let the alias trim what "
+        "does not fit (context = 'trim_history').",
+        code="compaction_unsupported",
+    )
+
+
+@router.post("/v1/responses/input_tokens")
+@router.post("/responses/input_tokens", include_in_schema=False)
+async def input_tokens(state: Gateway, caller: Caller, request: Request, body: Body) -> Response:
+    """Input tokens of a response that is not made, what it continues included; an estimate,
+    which ``x-gateway-estimated`` says."""
+    runtime = state.runtime
+    asked = RESPONSES.parse(body, {})
+    alias = resolve(runtime.snapshot, caller, asked.request.model)
+    async with session(runtime, caller, asked, request.state.request_id, 0.0) as kept:
+        admit(caller, kept.asked.request, alias)
+        counted = await count_tokens(runtime, caller, kept.asked.request, alias)
+    own = {"x-gateway-estimated": "true"} if counted.estimated else {}
+    told = {"object": "response.input_tokens", "input_tokens": counted.tokens}
+    return Response(dumps(told), media_type="application/json", headers=own)
 
 
 # --------------------------------------------------------------------------- conversations

@@ -348,3 +348,25 @@ async def test_a_callers_login_at_its_mcp_server_is_not_kept(g: Harness) -> None
     assert kept.status == 200
     assert b"its-secret" not in answer.body + kept.body
     assert kept.json()["tools"][0]["server_label"] == "s"
+
+
+# --------------------------------------------------------------------------- beside the call
+
+
+async def test_counting_what_a_response_would_read(g: Harness, client: openai.AsyncOpenAI) -> None:
+    alone = await client.responses.input_tokens.count(model="m-openai", input="one two three")
+    first = await client.responses.create(model="m-openai", input="four five six seven eight")
+    after = await client.responses.input_tokens.count(
+        model="m-openai", input="one two three", previous_response_id=first.id
+    )
+    assert after.input_tokens > alone.input_tokens > 0
+    own = await g.post("/responses/input_tokens", {"model": "m-claude", "input": "x"})
+    assert "x-gateway-estimated" not in own.headers
+    guessed = await g.post("/responses/input_tokens", {"model": "m-openai", "input": "x"})
+    assert guessed.headers["x-gateway-estimated"] == "true"
+
+
+async def test_compaction_is_a_clear_refusal(client: openai.AsyncOpenAI) -> None:
+    with pytest.raises(openai.BadRequestError) as caught:
+        await client.responses.compact(model="m-openai", input="x")
+    assert caught.value.code == "compaction_unsupported"
