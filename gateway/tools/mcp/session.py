@@ -166,13 +166,18 @@ async def connected(
             async with asyncio.timeout(patience):
                 session = Session(await stack.enter_async_context(made))
         except (MCPError, ExceptionGroup, OSError, RuntimeError) as error:
-            raise NotAccepted(_reason(error)) from error
+            hint = "; show_stderr = true shows what the program says" * _is_quiet(place)
+            raise NotAccepted(_reason(error) + hint) from error
         group = await stack.enter_async_context(asyncio.TaskGroup())
         listener = group.create_task(session.listen(signals.change))
         try:
             yield session
         finally:
             listener.cancel()
+
+
+def _is_quiet(place: Remote | Program) -> bool:
+    return isinstance(place, Program) and not place.show_stderr
 
 
 def _reason(error: BaseException) -> str:
