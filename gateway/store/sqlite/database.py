@@ -57,6 +57,13 @@ class Database:
             raise
         self._writer = Writer(conn, self._committed)
         self._writer.start()
+        try:
+            await self._connect_readers()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def _connect_readers(self) -> None:
         uri = f"{self.path.absolute().as_uri()}?mode=ro"
         for _ in range(READERS):
             reader = await aiosqlite.connect(uri, uri=True, isolation_level=None)
