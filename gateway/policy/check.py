@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from gateway.policy.prompts import settings as prompts
 from gateway.policy.redaction import settings as redaction
 from gateway.settings.problems import Problem
 from gateway.settings.snapshot import Snapshot
 
 
 def check(snapshot: Snapshot) -> list[Problem]:
-    """Patterns that are not linear, kinds that do not exist."""
-    return redaction.check(snapshot)
+    """Patterns that are not linear, templates that can't be rendered, names that lead nowhere."""
+    return [*redaction.check(snapshot), *prompts.check(snapshot)]
