@@ -10,6 +10,7 @@ import contextlib
 import gc
 import random
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 
 from adapters.adapter import Adapter
@@ -17,6 +18,7 @@ from adapters.canonical.clock import Clock, SystemClock
 from adapters.canonical.faults import Fault
 from adapters.registry import Endpoint, build_adapter
 from gateway.flow.context import Runtime
+from gateway.flow.leases import EVERY as LEASES_EVERY
 from gateway.flow.memory import Memory
 from gateway.http.middleware import App
 from gateway.http.routes import build
@@ -24,6 +26,7 @@ from gateway.http.server import Server, listening
 from gateway.observe.lag import sample_lag
 from gateway.observe.logs import Logs
 from gateway.observe.metrics import Metrics
+from gateway.observe.tracer import tracer
 from gateway.policy.auth import Keyring
 from gateway.policy.check import check as check_policy
 from gateway.policy.redaction.settings import redaction
@@ -34,10 +37,10 @@ from gateway.services.idempotency import Idempotency
 from gateway.services.keys import refresh_keys
 from gateway.services.runs import Runs
 from gateway.services.state import State
+from gateway.services.tracing import check_tracing
 from gateway.settings.problems import ConfigError, Problem
 from gateway.settings.snapshot import Provider, Snapshot
 from gateway.store import connect, pepper
-from gateway.store.base import Store
 from gateway.store.retention import DAYS
 from gateway.tools.base import Registry
 from gateway.tools.builtin import builtins
@@ -50,7 +53,7 @@ SWEEP_EVERY = 3600.0
 
 def check(snapshot: Snapshot) -> list[Problem]:
     """What the rooms find wrong with a configuration that has the right shape."""
-    return [*check_policy(snapshot), *check_agents(snapshot)]
+    return [*check_tracing(snapshot.observe), *check_policy(snapshot), *check_agents(snapshot)]
 
 
 async def serve(
@@ -102,34 +105,9 @@ async def running(
     )
     logs.install()
     store = connect(snapshot.store, committed=metrics.committed)
+    spans = tracer(enabled=observe.tracing, version=_version())
     try:
         await store.open()
-        parts = _Parts(snapshot, store, logs, metrics, clock, reload)
-        async with parts.upkeep():
-            yield build(parts.state), parts.state
-    finally:
-        await store.close()
-        logs.close()
-
-
-class _Parts:
-    """What the running gateway is made of, and how it changes on reload."""
-
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        store: Store,
-        logs: Logs,
-        metrics: Metrics,
-        clock: Clock,
-        reload: Callable[[], Snapshot] | None,
-    ) -> None:
-        self._read = reload
-        self._logs = logs
-        self._clock = clock
-        self._retired: list[Adapter] = []
-        self._providers: dict[str, Provider] = {}
-        keyring = Keyring(pepper(snapshot.store, snapshot.server.pepper))
         runtime = Runtime(
             snapshot=snapshot,
             store=store,
@@ -140,7 +118,28 @@ class _Parts:
             clock=clock,
             random=random.Random(),  # noqa: S311 - spreads retries, guards nothing
             memory=Memory(clock.monotonic),
+            tracer=spans,
         )
+        parts = _Parts(runtime, logs, reload)
+        async with parts.upkeep():
+            yield build(parts.state), parts.state
+    finally:
+        await store.close()
+        await asyncio.to_thread(spans.close)  # waits a little for a collector
+        logs.close()
+
+
+class _Parts:
+    """What the running gateway is made of, and how it changes on reload."""
+
+    def __init__(self, runtime: Runtime, logs: Logs, reload: Callable[[], Snapshot] | None) -> None:
+        self._read = reload
+        self._logs = logs
+        self._clock = clock = runtime.clock
+        self._retired: list[tuple[float, Adapter]] = []
+        self._providers: dict[str, Provider] = {}
+        snapshot, store, metrics = runtime.snapshot, runtime.store, runtime.metrics
+        keyring = Keyring(pepper(snapshot.store, snapshot.server.pepper))
         metrics.watch_queue("log", logs.depth)
         metrics.watch_queue("store", store.depth)
         metrics.watch_breakers(lambda: runtime.breakers.states(clock.monotonic()))
@@ -167,7 +166,9 @@ class _Parts:
                 adapters[name] = kept
             else:
                 adapters[name] = _adapter(provider, self._clock)
-        self._retired += [a for n, a in old.adapters.items() if adapters.get(n) is not a]
+        longest = max((alias.deadline for alias in old.snapshot.aliases.values()), default=0.0)
+        unused = self._clock.monotonic() + longest
+        self._retired += [(unused, a) for n, a in old.adapters.items() if adapters.get(n) is not a]
         self._providers = dict(snapshot.providers)
         deployments = {
             target.deployment.name: target.deployment
@@ -182,17 +183,8 @@ class _Parts:
         )
         self._secrets(snapshot)
         self.state.keyring.use_file(snapshot.keys, snapshot.default_limits)
-        self.state.runtime = Runtime(
-            snapshot=snapshot,
-            store=old.store,
-            adapters=adapters,
-            breakers=old.breakers,
-            stats=old.stats,
-            metrics=old.metrics,
-            clock=old.clock,
-            random=old.random,
-            memory=old.memory,
-            redaction=redaction(snapshot),
+        self.state.runtime = replace(
+            old, snapshot=snapshot, adapters=adapters, redaction=redaction(snapshot)
         )
 
     def _secrets(self, snapshot: Snapshot) -> None:
@@ -238,6 +230,7 @@ class _Parts:
                     group.create_task(sample_lag(self._clock, metrics.lag)),
                     group.create_task(self._watch_keys()),
                     group.create_task(self._sweep()),
+                    group.create_task(self._keep_leases()),
                     group.create_task(self.state.runs.supervisor.serve()),
                 ]
                 yield
@@ -245,8 +238,26 @@ class _Parts:
                 for task in tasks:
                     task.cancel()
         finally:
-            for adapter in [*self.state.runtime.adapters.values(), *self._retired]:
+            for adapter in self.state.runtime.adapters.values():
                 await adapter.close()
+            for _, adapter in self._retired:
+                await adapter.close()
+
+    async def _keep_leases(self) -> None:
+        """Renew what is under way here, settle what died elsewhere, close what nobody needs."""
+        runtime = self.state.runtime
+        while True:
+            await asyncio.sleep(LEASES_EVERY)
+            with contextlib.suppress(Fault):  # the store's absence shows at /readyz
+                await runtime.leases.keep(runtime.store, self._clock.wall())
+            await self._close_retired()
+
+    async def _close_retired(self) -> None:
+        """Close what a reload has replaced, once no call that began before can need it."""
+        now = self._clock.monotonic()
+        for entry in [e for e in self._retired if e[0] <= now and not e[1].transport.active]:
+            self._retired.remove(entry)
+            await entry[1].close()
 
     async def _watch_keys(self) -> None:
         """Notice keys that the command line made or revoked."""

@@ -18,7 +18,6 @@ from adapters.wire.call import Timeouts
 from gateway.flow.books import Books, Try
 from gateway.flow.context import AttemptNote, Call, CallSink, Head, Outcome, Prepared
 from gateway.flow.count import Counted
-from gateway.flow.echo import without_echo
 from gateway.flow.gate import Gate
 from gateway.flow.memory import Remember
 from gateway.flow.prepare import prepare
@@ -163,9 +162,6 @@ class _Attempting:
         terminal = one.pumped.terminal
         if isinstance(terminal, Failed):
             terminal.fault.deployment = deployment.name
-            if terminal.fault.detail is not None:
-                sent = one.prepared.encoded.call.body
-                terminal.fault.detail = without_echo(terminal.fault.detail, sent)
             return terminal.fault
         self._sink.use(self._head(one, "ok"))
         held = one.gate.release()

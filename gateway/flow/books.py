@@ -17,7 +17,9 @@ from gateway.flow.gate import Gate
 from gateway.flow.prove import Proof
 from gateway.flow.record import Ended, Meter, request_end, settlement
 from gateway.flow.shielded import shielded
+from gateway.flow.tracing import OPERATIONS, begin_try, end_try
 from gateway.observe.metrics import AttemptEnd
+from gateway.observe.traces import NO_SPAN, Span
 from gateway.routing.plan import Plan
 from gateway.store.base import (
     AttemptRow,
@@ -30,9 +32,6 @@ from gateway.store.base import (
 
 LEASE_MARGIN = 60.0
 """Seconds that a reservation outlives its attempt's longest time, before it counts as lost."""
-
-OPERATIONS = {"chat": "chat", "embedding": "embeddings"}
-"""``gen_ai.operation.name`` by the kind of the alias."""
 
 GONE = "The caller closed the connection before the answer was complete."
 
@@ -47,6 +46,7 @@ class Try:
     prepared: Prepared
     meter: Meter
     gate: Gate
+    span: Span = NO_SPAN
     marks: dict[str, float] = field(default_factory=dict)
     rates: Mapping[str, RateState] = field(default_factory=dict)
     probe: bool = False
@@ -81,15 +81,35 @@ class Books:
         call = self._call
         clock = call.runtime.clock
         meter, gate = stages
-        one = Try(clock.new_id("att_"), number, kind, prepared, meter, gate)
+        span, prepared = self._begin_span(kind, number, prepared)
+        one = Try(clock.new_id("att_"), number, kind, prepared, meter, gate, span)
         one.marks["opened"] = clock.monotonic()
         first = None if self._opened else request_row(call, self._route)
         row = self._row(one)
-        opened = await call.runtime.store.open_attempt(first, row, self._hold(prepared, row.at))
+        hold = self._hold(prepared, row.at)
+        try:
+            opened = await call.runtime.store.open_attempt(first, row, hold)
+        except BaseException:
+            span.end("refused")
+            raise
         self._opened = True
+        call.runtime.leases.add(one.id, hold.lease_until)
         one.rates = opened.rates
         one.marks["reserved"] = clock.monotonic()
         return one
+
+    def _begin_span(self, kind: str, number: int, prepared: Prepared) -> tuple[Span, Prepared]:
+        """The try's span; its context goes with the request."""
+        call = self._call
+        operation = OPERATIONS[call.alias.kind]
+        deployment = prepared.target.deployment
+        tracer = call.runtime.tracer
+        span, context = begin_try(tracer, call.trace, operation, deployment, number, kind)
+        if context is None:
+            return span, prepared
+        wire = prepared.encoded.call
+        wire = replace(wire, headers={**wire.headers, "traceparent": context.header()})
+        return span, replace(prepared, encoded=replace(prepared.encoded, call=wire))
 
     def _row(self, one: Try) -> AttemptRow:
         deployment = one.prepared.target.deployment
@@ -133,6 +153,7 @@ class Books:
             settled = replace(settled, request=self._end(settled, one, chain))
             self._closed = True
         self._tell(one, fault, settled)
+        self._call.runtime.leases.discard(one.id)
         await shielded(self._call.runtime.store.settle_attempt(settled))
         return settled.cost_nano
 
@@ -164,6 +185,7 @@ class Books:
             ttft = None if settled.ttft_ms is None else settled.ttft_ms / 1000
             runtime.stats.observe(name, now, ttft)
         runtime.metrics.attempt_ended(_attempt_end(self._call, one, settled))
+        end_try(one.span, settled)
 
     def probing(self, one: Try) -> None:
         """``one`` is a half-open breaker's probe. Its first content closes the breaker for
@@ -259,6 +281,6 @@ def request_row(call: Call, route: Plan) -> RequestRow:
         end_user=call.request.end_user,
         parent=call.parent,
         prompt=None if prompt is None else prompt.id,
-        trace_id=call.trace_id,
+        trace_id=call.trace.id,
         route=route.considered,
     )

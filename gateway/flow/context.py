@@ -18,8 +18,11 @@ from adapters.canonical.facts import Facts
 from adapters.canonical.parts import NO_EXTRAS
 from adapters.canonical.request import Request
 from adapters.wire.call import Encoded
+from gateway.flow.leases import Leases
 from gateway.flow.memory import Memory
+from gateway.flow.tracing import UNTRACED, Trace
 from gateway.observe.metrics import Metrics
+from gateway.observe.traces import NoTracer, Tracer
 from gateway.policy.auth import Principal
 from gateway.policy.redaction.masking import Masking
 from gateway.policy.redaction.settings import Redaction
@@ -46,6 +49,8 @@ class Runtime:
     memory: Memory
     redaction: Redaction = field(default_factory=Redaction)
     schemas: Schemas = field(default_factory=Schemas)
+    tracer: Tracer = field(default_factory=NoTracer)
+    leases: Leases = field(default_factory=Leases)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +76,7 @@ class Call:
     dropped: tuple[str, ...] = ()
     strict: bool = False
     parent: str | None = None
-    trace_id: str | None = None
+    trace: Trace = UNTRACED
     verify: bool | None = None
     masking: Masking | None = None
 

@@ -16,6 +16,7 @@ from adapters.canonical.faults import Fault
 from adapters.wire.call import Timeouts
 from gateway.flow.books import Books, Try
 from gateway.flow.context import AttemptNote, Call, Head, Outcome, Prepared
+from gateway.flow.echo import without_echo
 from gateway.flow.gate import Gate
 from gateway.flow.record import Meter
 from gateway.routing.plan import Plan
@@ -127,6 +128,8 @@ class Trying(ABC):
         if fault is None:
             cost = await self._books.settle(one, None, tries.chain, last=True)
             return self._outcome(one, self._terminal(one), cost), Decision("stop")
+        if fault.detail is not None:
+            fault.detail = without_echo(fault.detail, one.prepared.encoded.call.body)
         committed = one.gate.committed
         decision = self._reask(one, fault, now) or tries.after(fault, now, committed=committed)
         last = decision.action == "stop"

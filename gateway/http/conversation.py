@@ -13,6 +13,7 @@ from adapters.canonical.faults import Fault
 from adapters.wire.json import loads
 from gateway.flow.complete import complete
 from gateway.flow.context import Call
+from gateway.flow.tracing import begin
 from gateway.http.body import read_body
 from gateway.http.ending import Ending
 from gateway.http.endpoint import MEGABYTE, Endpoint, is_strict
@@ -61,6 +62,7 @@ class Conversation(Endpoint):
                 dropped=asked.dropped,
                 strict=is_strict(exchange.headers),
                 verify=wants_verify(exchange.headers),
+                trace=begin(runtime.tracer, exchange.headers, alias, exchange.id),
             )
             exchange.watch()
             ending = Ending(state, exchange, call)

@@ -9,6 +9,7 @@ from adapters.canonical.events import Failed
 from adapters.canonical.faults import Fault
 from gateway.flow.context import Call
 from gateway.flow.embed import as_request, embed
+from gateway.flow.tracing import begin
 from gateway.http.body import read_body
 from gateway.http.ending import Ending
 from gateway.http.endpoint import MEGABYTE, Endpoint, is_strict
@@ -32,17 +33,19 @@ class Embeddings(Endpoint):
         limit = int(runtime.snapshot.server.max_body_mb * MEGABYTE)
         body = await read_body(exchange.receive, exchange.headers, limit)
         asked, dropped = parse(body)
+        alias = resolve(runtime.snapshot, principal, asked.model, "embedding")
         call = Call(
             id=exchange.id,
             principal=principal,
             request=as_request(asked),
-            alias=resolve(runtime.snapshot, principal, asked.model, "embedding"),
+            alias=alias,
             runtime=runtime,
             started=started,
             at=at,
             size=len(body),
             dropped=dropped,
             strict=is_strict(exchange.headers),
+            trace=begin(runtime.tracer, exchange.headers, alias, exchange.id),
         )
         exchange.watch()
         ending = Ending(self._state, exchange, call)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from adapters.canonical.events import Failed
 from adapters.canonical.faults import Fault
-from gateway.flow.books import OPERATIONS
 from gateway.flow.context import Call, Outcome
+from gateway.flow.tracing import OPERATIONS
 from gateway.http.exchange import Exchange
 from gateway.observe.lines import Access
 from gateway.observe.metrics import CallEnd
@@ -31,6 +31,8 @@ class Ending:
         seconds = call.runtime.clock.monotonic() - call.started
         call.runtime.metrics.call_ended(self._call_end(seconds))
         self._state.logs.access(self._access(seconds))
+        call.trace.span.set("http.response.status_code", self._status())
+        call.trace.span.end(self._kind() or None)
 
     def _access(self, seconds: float) -> Access:
         call, outcome, exchange = self._call, self.outcome, self._exchange
@@ -59,7 +61,7 @@ class Ending:
             input_tokens=None if usage is None else usage.prompt,
             output_tokens=None if usage is None else usage.output,
             cost_nano=None if outcome is None else outcome.cost_nano,
-            trace=call.trace_id,
+            trace=call.trace.id,
         )
 
     def _kind(self) -> str:

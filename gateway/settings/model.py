@@ -84,6 +84,7 @@ class ObserveTable(Table):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["auto", "json", "text"] = "auto"
     log_content: bool = False
+    tracing: bool = False
     metrics_token: SecretReference | None = None
 
 

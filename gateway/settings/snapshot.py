@@ -190,6 +190,7 @@ class ObserveSettings:
     log_format: Literal["auto", "json", "text"] = "auto"
     metrics_token: Secret | None = None
     log_content: bool = False
+    tracing: bool = False
 
 
 @dataclass(frozen=True, slots=True)

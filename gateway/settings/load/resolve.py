@@ -149,6 +149,7 @@ class Resolver:
             log_format=table.log_format,
             metrics_token=self._secret(table.metrics_token),
             log_content=table.log_content,
+            tracing=table.tracing,
         )
 
     def provider(self, name: str, simulator_url: str) -> Provider:
