@@ -21,12 +21,12 @@ from gateway.settings.snapshot import Snapshot
 from gateway.tools import guard
 from gateway.tools.base import Registry, Tool, matches
 from gateway.tools.builtin import builtins
-from gateway.tools.configured import Shop, build, installed, offered
+from gateway.tools.configured import build, installed, offered
 from gateway.tools.function import BadTool
-from gateway.tools.http.door import Door
 from gateway.tools.mcp.configured import server_settings
 from gateway.tools.mcp.server import Server
 from gateway.tools.mcp.settings import ServerSettings
+from gateway.tools.shop import Closing, Shop
 from gateway.tools.threads import Threads
 
 GRACE = 30.0
@@ -69,8 +69,8 @@ class Toolbox:
     __slots__ = (
         "_built",
         "_clock",
-        "_doors",
         "_group",
+        "_opened",
         "_resolver",
         "_servers",
         "_threads",
@@ -83,7 +83,7 @@ class Toolbox:
         self._clock: Clock = SystemClock() if clock is None else clock
         self._resolver = resolver
         self._threads = Threads()
-        self._doors: list[Door] = []
+        self._opened: list[Closing] = []
         self._built: dict[str, tuple[ToolTable, Tool]] = {}
         self._servers: dict[str, tuple[McpTable, Server]] = {}
         self._group: asyncio.TaskGroup | None = None
@@ -92,7 +92,7 @@ class Toolbox:
     def use(self, snapshot: Snapshot) -> None:
         """Offer the tools of ``snapshot``, which has passed :func:`check`; one with a problem is
         left out. Tools and servers whose tables did not change keep their connections."""
-        shop = Shop(self._threads, snapshot.base_dir, self._doors, self._resolver)
+        shop = Shop(self._threads, snapshot.base_dir, self._opened, self._resolver)
         found = _read(snapshot, shop, self._built)
         self._built = found.tools
         before = self._servers
@@ -127,7 +127,7 @@ class Toolbox:
         them has been told to stop before."""
         self._group = None
         await asyncio.gather(*(server.close() for server in _of(self._servers)))
-        await asyncio.gather(*(door.close() for door in self._doors))
+        await asyncio.gather(*(each.close() for each in self._opened))
 
 
 def _of(servers: Mapping[str, tuple[McpTable, Server]]) -> list[Server]:

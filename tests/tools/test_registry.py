@@ -209,6 +209,7 @@ def http(**changes: str) -> str:
         (http(headers='{ A = "{" }'), "tools.x", "headers: has a brace"),
         (http(body='"a {n}"'), "tools.x", "body: must be a table"),
         (http(ca_file='"none.pem"'), "tools.x", "which is no file"),
+        (http(ca_file='"gateway.toml"'), "tools.x", "no certificate"),
         (http(parameters='{ type = "string" }'), "tools.x", 'type = "object"'),
         (http(parameters='{ type = "object", properties = 5 }'), "tools.x", "parameters: "),
         (http(parameters='{ type = "object", "$ref" = "https://x.example/s" }'), "tools.x",

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from gateway.settings.rooms import McpTable
 from gateway.tools import guard
-from gateway.tools.configured import Shop, ca_path, checked_header, guarded
 from gateway.tools.function import BadTool
 from gateway.tools.mcp.settings import Program, Remote, ServerSettings
+from gateway.tools.shop import Shop, ca_path, checked_header, guarded
 
 NAME = re.compile(r"(?!.*__)[A-Za-z0-9_-]{1,32}(?<!_)")
 """Short enough to leave room for a tool's name, and without what ends it there."""
