@@ -18,6 +18,7 @@ from typing import Any, Literal, Protocol
 
 from gateway.settings.snapshot import Limits
 from gateway.store.idempotency import IdempotencyBook
+from gateway.store.prompts import PromptBook
 from gateway.store.responses import ResponseBook
 from gateway.store.runs import RunBook
 
@@ -175,7 +176,7 @@ class UsageQuery:
     project: str | None = None
 
 
-class Store(ResponseBook, IdempotencyBook, RunBook, Protocol):
+class Store(ResponseBook, IdempotencyBook, PromptBook, RunBook, Protocol):
     """The books. Every method may raise ``Fault("store_unavailable")``."""
 
     async def open(self) -> None:

@@ -10,6 +10,7 @@ from adapters.canonical.clock import Clock
 from gateway.settings.snapshot import StoreSettings
 from gateway.store.base import StoreError
 from gateway.store.books.idempotency import AnswersBook
+from gateway.store.books.prompts import PromptsBook
 from gateway.store.books.reports import ReportsBook
 from gateway.store.jobs import Committed
 from gateway.store.postgres.database import Database
@@ -26,6 +27,7 @@ class PostgresStore(
     PostgresResponses,
     PostgresRuns,
     AnswersBook,
+    PromptsBook,
     ReportsBook,
     PostgresUpkeep,
 ):

@@ -8,6 +8,7 @@ from adapters.canonical.clock import Clock
 from gateway.settings.snapshot import StoreSettings
 from gateway.store.base import StoreError
 from gateway.store.books.idempotency import AnswersBook
+from gateway.store.books.prompts import PromptsBook
 from gateway.store.books.reports import ReportsBook
 from gateway.store.jobs import Committed
 from gateway.store.sqlite.database import Database
@@ -35,7 +36,14 @@ def database_path(url: str) -> Path:
 
 
 class SqliteStore(
-    SqliteLedger, SqliteKeys, SqliteResponses, SqliteRuns, AnswersBook, ReportsBook, SqliteUpkeep
+    SqliteLedger,
+    SqliteKeys,
+    SqliteResponses,
+    SqliteRuns,
+    AnswersBook,
+    PromptsBook,
+    ReportsBook,
+    SqliteUpkeep,
 ):
     """See :class:`gateway.store.base.Store`."""
 
