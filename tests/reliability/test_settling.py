@@ -10,8 +10,9 @@ import pytest
 from adapters.canonical.events import Event
 from gateway.flow.complete import complete
 from gateway.flow.context import Call, Head
+from gateway.flow.leases import SECONDS, Leases
 from gateway.northbound.openai_chat import CHAT
-from tests.harness import Harness
+from tests.harness import KEY, Harness
 
 
 class Stuck:
@@ -65,3 +66,42 @@ async def test_leaving_after_the_proven_end_is_a_success(
     (attempt,) = books.rows("SELECT * FROM attempts")
     assert (row["status"], row["fault"]) == ("completed", None)
     assert (attempt["status"], attempt["usage_source"]) == ("completed", "provider")
+
+
+async def test_a_try_that_lasts_keeps_its_lease(
+    g: Harness, books: Any, chat_body: Any, eventually: Any
+) -> None:
+    """A slow reader may stretch a try beyond its lease: nobody may take it for a crash's."""
+    leases, store = g.state.runtime.leases, g.state.store
+    headers = {"authorization": f"Bearer {KEY}"}
+    async with g.http.post(
+        g.url + "/v1/chat/completions", data=chat_body("slow"), headers=headers
+    ) as reply:
+        await reply.content.readany()
+        (attempt,) = books.rows("SELECT id, lease_until FROM attempts")
+        assert len(leases) == 1
+        soon = attempt["lease_until"] - 10
+        await leases.keep(store, soon)
+        (renewed,) = books.rows("SELECT lease_until FROM attempts")
+        assert renewed["lease_until"] == soon + SECONDS > attempt["lease_until"]
+        await leases.keep(store, attempt["lease_until"] + 5)
+        assert books.rows("SELECT status FROM attempts") == [{"status": "open"}]
+    await eventually(lambda: not g.state.live)
+    assert len(leases) == 0
+
+
+async def test_a_row_that_nobody_keeps_is_settled(
+    g: Harness, books: Any, chat_body: Any, eventually: Any
+) -> None:
+    """As of a replica that died."""
+    headers = {"authorization": f"Bearer {KEY}"}
+    async with g.http.post(
+        g.url + "/v1/chat/completions", data=chat_body("slow"), headers=headers
+    ) as reply:
+        await reply.content.readany()
+        (attempt,) = books.rows("SELECT lease_until FROM attempts")
+        await Leases().keep(g.state.store, attempt["lease_until"] + 1)
+        assert books.rows("SELECT status FROM attempts") == [{"status": "interrupted"}]
+    await eventually(lambda: not g.state.live)
+    assert books.rows("SELECT status FROM attempts") == [{"status": "interrupted"}]
+    books.balanced(g)

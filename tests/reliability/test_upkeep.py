@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gateway import app
-from tests.harness import ADMIN, KEY, Harness, alias, gateway
+from tests.harness import ADMIN, KEY, KEYS, PROVIDERS, Harness, alias, gateway
 
 QUIET = '[observe]\nlog_level = "error"\n'
 
@@ -188,3 +188,27 @@ async def test_a_reload_changes_keys_and_forgets_old_deployments(tmp_path: Path)
         names = {row["deployment"] for row in listed}
         assert "openai/echo+new" in names
         assert "openai/echo+old" not in names
+
+
+async def test_what_a_reload_replaced_is_closed_when_nobody_needs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, eventually: Any
+) -> None:
+    """Its sockets do not pile up, reload after reload."""
+    monkeypatch.setattr(app, "LEASES_EVERY", 0.05)
+    brief = [alias(name, ("openai", "echo"), deadline=0.4) for name in ("one",)]
+    config = (
+        f'[store]\nurl = "sqlite:///{tmp_path / "gateway.db"}"\n{QUIET}'
+        + PROVIDERS
+        + "".join(brief)
+        + KEYS
+    )
+    async with gateway(tmp_path, config=config) as g:
+        assert (await g.chat("one")).status == 200
+        old = g.state.runtime.adapters["openai"]
+        assert g.simulator.connections == 1
+        rewrite(tmp_path, "[providers.openai]", "[providers.openai]\npool = 3")
+        assert (await reload(g)).status == 200
+        assert g.state.runtime.adapters["openai"] is not old
+        assert g.simulator.connections == 1, "a call that began before could still need it"
+        await eventually(lambda: g.simulator.connections == 0)
+        assert (await g.chat("one")).status == 200
