@@ -23,15 +23,17 @@ from adapters.canonical.events import (
 )
 from adapters.canonical.parts import Thinking, ToolCall
 from adapters.canonical.request import Message, Request
+from gateway.flow.seals import Makers
 
 ENTRIES = 10_000
 SECONDS = 3600.0
 
 
 class Memory:
-    """Reasoning by ``(project, call id)``; the oldest entries leave first."""
+    """Reasoning by ``(project, call id)``; the oldest entries leave first. ``makers`` are those
+    of everybody's seals."""
 
-    __slots__ = ("_entries", "_limit", "_now", "_seconds")
+    __slots__ = ("_entries", "_limit", "_now", "_seconds", "makers")
 
     def __init__(
         self, now: Callable[[], float], limit: int = ENTRIES, seconds: float = SECONDS
@@ -41,6 +43,7 @@ class Memory:
         self._seconds = seconds
         self._entries: OrderedDict[tuple[str, str], tuple[float, tuple[Thinking, ...]]]
         self._entries = OrderedDict()
+        self.makers = Makers()
 
     def __len__(self) -> int:
         return len(self._entries)

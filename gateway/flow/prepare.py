@@ -12,21 +12,28 @@ from adapters.canonical.pairing import check_results
 from adapters.registry import DIALECTS
 from gateway.flow.context import Prepared
 from gateway.flow.count import Counted
+from gateway.flow.seals import Makers
 from gateway.policy.tokens import Estimate
 from gateway.policy.tokens import estimate as measured
-from gateway.policy.window import Policy
-from gateway.settings.snapshot import Target
+from gateway.settings.snapshot import Alias, Target
 from gateway.structured.negotiate import negotiate
 
 MILLION = 1_000_000
 
 
 def prepare(
-    counted: Counted, target: Target, policy: Policy, *, strict: bool, verify: bool = False
+    counted: Counted,
+    target: Target,
+    alias: Alias,
+    *,
+    makers: Makers,
+    strict: bool,
+    verify: bool = False,
 ) -> Prepared:
     """Make the counted request ready for ``target``.
 
-    :param policy: what may be trimmed where the window is too small.
+    :param alias: says what may be trimmed where the window is too small.
+    :param makers: whose sealed reasoning ``target`` may be given.
     :param verify: a JSON answer goes to the caller as it comes.
     :raises Fault: ``bad_request`` or ``unsupported`` for what can't be sent there,
         ``context_overflow`` for what can't be made to fit; under ``strict`` also for
@@ -34,9 +41,9 @@ def prepare(
     """
     deployment = target.deployment
     facts = deployment.facts
-    request, trimmed = counted.fit(target, policy)
+    request, trimmed = counted.fit(target, alias.context)
     check_results(request)
-    fitted = constrain(request, facts)
+    fitted = constrain(makers.bound(request, alias, target), facts)
     dialect = DIALECTS[deployment.provider.dialect]
     asked = negotiate(fitted.request, dialect.name, facts, as_it_comes=verify)
     sent = fitted.request if asked is None else asked.request
