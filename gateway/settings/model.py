@@ -225,6 +225,7 @@ class AliasTable(Table):
     on_invalid_arguments: Literal["pass", "repair"] = "pass"
     redaction: RedactionMode | None = None
     prompt: str | None = None
+    fenced: list[Literal["variables", "tool_results"]] = []
 
 
 class LimitsTable(Table):

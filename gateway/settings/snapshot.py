@@ -124,6 +124,7 @@ class Alias:
     on_invalid_arguments: Literal["pass", "repair"] = "pass"
     redaction: Literal["off", "mask", "reversible", "block"] | None = None
     prompt: str | None = None
+    fenced: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

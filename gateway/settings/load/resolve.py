@@ -221,6 +221,7 @@ class Resolver:
             on_invalid_arguments=table.on_invalid_arguments,
             redaction=table.redaction,
             prompt=table.prompt,
+            fenced=tuple(table.fenced),
         )
 
     def _target(
