@@ -20,6 +20,8 @@ log = logging.getLogger("gateway.tools")
 
 MOST_TOOLS = 500
 """Of one server; further ones are not offered."""
+MOST_PINS = 2000
+"""Of one server while this process runs: one that makes up new names must not fill the memory."""
 MOST_DESCRIPTION = 10_000
 LONGEST_NAME = 64
 _ODD = re.compile(r"[^A-Za-z0-9_-]")
@@ -61,6 +63,8 @@ class Catalogue:
             why = self._objection(spec) if spec.name not in found else "its name is taken"
             if len(found) >= MOST_TOOLS:
                 why = f"the server has more than {MOST_TOOLS} tools"
+            if len(self._pins) >= MOST_PINS and tool.name not in self._pins:
+                why = f"the server has shown more than {MOST_PINS} different tools"
             if why is not None:
                 log.warning(
                     "mcp %s: tool %r is not offered: %s", self._settings.name, tool.name, why

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.tools.base import ToolSpec
-from gateway.tools.mcp.catalogue import MOST_TOOLS, Catalogue, Described, our_name
+from gateway.tools.mcp.catalogue import MOST_PINS, MOST_TOOLS, Catalogue, Described, our_name
 from gateway.tools.mcp.settings import Program, ServerSettings
 
 OBJECT: dict[str, Any] = {"type": "object", "properties": {"path": {"type": "string"}}}
@@ -92,6 +92,15 @@ def test_the_number_of_tools_is_bounded() -> None:
     made = catalogue()
     made.learn(described(f"t{n}") for n in range(MOST_TOOLS + 10))
     assert len(made.specs) == MOST_TOOLS
+
+
+def test_a_server_that_makes_up_names_is_stopped() -> None:
+    made = catalogue()
+    for turn in range(MOST_PINS // 100 + 1):
+        made.learn(described(f"t{turn}-{n}") for n in range(100))
+    assert made.specs == {}
+    made.learn([described("t0-0")])
+    assert not only(made).changed
 
 
 @pytest.mark.parametrize(
