@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -70,7 +69,7 @@ class Makers:
         return replace(request, messages=messages)
 
     def _message(self, message: Message, alias: Alias, target: Target) -> Message:
-        parts: Sequence[Part] = tuple(
+        parts: tuple[Part, ...] = tuple(
             _unbound(part)
             if isinstance(part, Thinking) and not self._may_see(part, alias, target)
             else part
