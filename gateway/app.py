@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import gc
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 
@@ -29,12 +29,15 @@ from gateway.observe.metrics import Metrics
 from gateway.observe.tracer import tracer
 from gateway.policy.auth import Keyring
 from gateway.policy.check import check as check_policy
+from gateway.policy.prompts.settings import filed
 from gateway.policy.redaction.settings import redaction
 from gateway.routing.breaker import Breakers
 from gateway.routing.stats import Stats
 from gateway.services.agents import check_agents
 from gateway.services.idempotency import Idempotency
 from gateway.services.keys import refresh_keys
+from gateway.services.prompts import check as check_prompts
+from gateway.services.prompts import refresh_prompts
 from gateway.services.runs import Runs
 from gateway.services.state import State
 from gateway.services.tracing import check_tracing
@@ -42,18 +45,25 @@ from gateway.settings.problems import ConfigError, Problem
 from gateway.settings.snapshot import Provider, Snapshot
 from gateway.store import connect, pepper
 from gateway.store.retention import DAYS
-from gateway.tools.base import Registry
-from gateway.tools.builtin import builtins
+from gateway.tools.registry import Toolbox
+from gateway.tools.registry import check as check_tools
+from gateway.tools.registry import secrets as tool_secrets
 
-KEYS_EVERY = 0.5
-"""Seconds between looks for keys that another process made or revoked."""
+WATCH_EVERY = 0.5
+"""Seconds between looks for keys and prompts that another process made or changed."""
 
 SWEEP_EVERY = 3600.0
 
 
 def check(snapshot: Snapshot) -> list[Problem]:
     """What the rooms find wrong with a configuration that has the right shape."""
-    return [*check_tracing(snapshot.observe), *check_policy(snapshot), *check_agents(snapshot)]
+    return [
+        *check_tracing(snapshot.observe),
+        *check_policy(snapshot),
+        *check_prompts(snapshot),
+        *check_agents(snapshot),
+        *check_tools(snapshot),
+    ]
 
 
 async def serve(
@@ -146,8 +156,10 @@ class _Parts:
         idempotency = Idempotency(
             store, clock, self._days_of_answers, lambda: self.state.snapshot.store.keep_responses
         )
-        tools = Registry(builtins(clock))
-        runs = Runs(store, clock, keyring, lambda: self.state.runtime, lambda: tools)
+        self._tools = Toolbox(clock)
+        runs = Runs(
+            store, clock, keyring, lambda: self.state.runtime, lambda: self._tools.registry
+        )
         self.state = State(
             runtime, keyring, store, logs, self.reload, int(clock.wall()), idempotency, runs
         )
@@ -182,7 +194,9 @@ class _Parts:
             [(found.provider.name, found.model) for found in deployments.values()],
         )
         self._secrets(snapshot)
+        self._tools.use(snapshot)
         self.state.keyring.use_file(snapshot.keys, snapshot.default_limits)
+        old.prompts.use_files(filed(snapshot))
         self.state.runtime = replace(
             old, snapshot=snapshot, adapters=adapters, redaction=redaction(snapshot)
         )
@@ -196,6 +210,8 @@ class _Parts:
         for secret in (snapshot.server.pepper, snapshot.observe.metrics_token):
             if secret is not None:
                 self._logs.register(secret.reveal())
+        for text in tool_secrets(snapshot):
+            self._logs.register(text)
 
     async def reload(self) -> Snapshot:
         """Read the configuration again and use it.
@@ -223,12 +239,17 @@ class _Parts:
     async def upkeep(self) -> AsyncIterator[None]:
         """The gateway's own tasks, all in one group, ended before the store closes."""
         await refresh_keys(self.state)
+        await refresh_prompts(self.state)
         metrics = self.state.runtime.metrics
         try:
             async with asyncio.TaskGroup() as group:
+                self._tools.start(group)
                 tasks = [
                     group.create_task(sample_lag(self._clock, metrics.lag)),
-                    group.create_task(self._watch_keys()),
+                    group.create_task(self._watch(self.state.store.keys_version, refresh_keys)),
+                    group.create_task(
+                        self._watch(self.state.store.prompts_version, refresh_prompts)
+                    ),
                     group.create_task(self._sweep()),
                     group.create_task(self._keep_leases()),
                     group.create_task(self.state.runs.supervisor.serve()),
@@ -237,6 +258,8 @@ class _Parts:
                 await self.state.idempotency.close()
                 for task in tasks:
                     task.cancel()
+                await asyncio.wait(tasks)
+                await self._tools.close()
         finally:
             for adapter in self.state.runtime.adapters.values():
                 await adapter.close()
@@ -259,16 +282,18 @@ class _Parts:
             self._retired.remove(entry)
             await entry[1].close()
 
-    async def _watch_keys(self) -> None:
-        """Notice keys that the command line made or revoked."""
+    async def _watch(
+        self, version: Callable[[], Awaitable[int]], refresh: Callable[[State], Awaitable[None]]
+    ) -> None:
+        """Notice what another process, the command line perhaps, changed in the store."""
         seen = -1
         while True:
             with contextlib.suppress(Fault):  # the store's absence shows at /readyz
-                found = await self.state.store.keys_version()
+                found = await version()
                 if found != seen:
-                    await refresh_keys(self.state)
+                    await refresh(self.state)
                     seen = found
-            await asyncio.sleep(KEYS_EVERY)
+            await asyncio.sleep(WATCH_EVERY)
 
     async def _sweep(self) -> None:
         """Retention, every hour."""
