@@ -70,8 +70,10 @@ def find_tool(run: Run, call: Call) -> ToolSpec | None:
 
 
 def policy(agent: AgentSpec, tool: ToolSpec) -> Policy:
-    """The agent's word on a tool, else the tool's own, else leave to use it."""
-    return agent.tool_policy.get(tool.name) or tool.policy or "allow"
+    """The agent's word on a tool, else the tool's own, else leave to use it. A tool whose
+    definition has changed since it was pinned needs a person again, whoever allowed it."""
+    word: Policy = agent.tool_policy.get(tool.name) or tool.policy or "allow"
+    return "approve" if tool.changed and word == "allow" else word
 
 
 def interrupt_id(prefix: str, call: Call) -> str:
