@@ -267,7 +267,7 @@ def _attempt_end(call: Call, one: Try, settled: Settlement) -> AttemptEnd:
 
 def request_row(call: Call, route: Plan) -> RequestRow:
     """The call's own row."""
-    prompt = call.request.prompt
+    ref, prompt = call.request.prompt, call.prompt
     return RequestRow(
         id=call.id,
         at=call.at,
@@ -278,9 +278,10 @@ def request_row(call: Call, route: Plan) -> RequestRow:
         origin=call.request.origin,
         stream=call.request.stream,
         config_hash=call.runtime.snapshot.hash,
-        end_user=call.request.end_user,
+        end_user=call.end_user,
         parent=call.parent,
-        prompt=None if prompt is None else prompt.id,
+        prompt=prompt.reference if prompt is not None else None if ref is None else ref.id,
+        prompt_hash=None if prompt is None else prompt.hash,
         trace_id=call.trace.id,
         route=route.considered,
     )

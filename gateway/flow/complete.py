@@ -11,7 +11,7 @@ from gateway.flow.attempt import attempt
 from gateway.flow.choices import choices, in_parallel
 from gateway.flow.context import Call, CallSink, Outcome
 from gateway.flow.count import Counted
-from gateway.flow.rewrite import redacted
+from gateway.flow.rewrite import rewritten
 from gateway.flow.route import route
 from gateway.policy.admit import admit
 
@@ -30,7 +30,7 @@ async def complete(call: Call, sink: CallSink) -> Outcome:
     :raises asyncio.CancelledError: when the caller has left; the books are closed then, too.
     """
     admit(call.principal, call.request, call.alias)
-    call = await redacted(recalled(call))
+    call = await rewritten(recalled(call))
     counted = Counted(call.request, call.size)
     planned = await route(call, counted)
     if in_parallel(call, planned):

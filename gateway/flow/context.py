@@ -24,6 +24,8 @@ from gateway.flow.tracing import UNTRACED, Trace
 from gateway.observe.metrics import Metrics
 from gateway.observe.traces import NoTracer, Tracer
 from gateway.policy.auth import Principal
+from gateway.policy.prompts.book import Book
+from gateway.policy.prompts.definition import Prompt
 from gateway.policy.redaction.masking import Masking
 from gateway.policy.redaction.settings import Redaction
 from gateway.routing.breaker import Breakers
@@ -48,6 +50,7 @@ class Runtime:
     random: random.Random
     memory: Memory
     redaction: Redaction = field(default_factory=Redaction)
+    prompts: Book = field(default_factory=Book)
     schemas: Schemas = field(default_factory=Schemas)
     tracer: Tracer = field(default_factory=NoTracer)
     leases: Leases = field(default_factory=Leases)
@@ -61,8 +64,8 @@ class Call:
     wall time, both in seconds. ``size`` is the caller's body in bytes; ``dropped`` names fields
     of it that go to no provider. ``strict`` makes a dropped field a 400. ``parent`` names the run
     or the call that this one belongs to. ``verify`` is the caller's word on how a checked answer
-    is streamed, ``None`` for the alias's. ``masking`` is what stands in the request for personal
-    data, ``None`` where there is none.
+    is streamed, ``None`` for the alias's. ``prompt`` is what the request was made with, ``masking``
+    what stands in it for personal data; ``None`` where there is none.
     """
 
     id: str
@@ -78,6 +81,7 @@ class Call:
     parent: str | None = None
     trace: Trace = UNTRACED
     verify: bool | None = None
+    prompt: Prompt | None = None
     masking: Masking | None = None
 
     @property
@@ -90,6 +94,13 @@ class Call:
     def restores(self) -> Masking | None:
         """What has to be put back into the answer, if anything has."""
         return self.masking if self.masking is not None and self.masking.restores else None
+
+    @property
+    def end_user(self) -> str | None:
+        """Who the caller said it is for: the provider sees a placeholder for an address, the
+        books need what was said, so that a person's rows can be found and deleted."""
+        said = self.request.end_user
+        return said if said is None or self.masking is None else self.masking.original(said)
 
     @property
     def redactions(self) -> Mapping[str, int]:

@@ -13,8 +13,10 @@ from adapters.registry import COUNTS
 from adapters.wire.json import loads
 from adapters.wire.usage import count
 from gateway.flow.context import Runtime
+from gateway.flow.prompting import fenced, prompted
 from gateway.flow.rewrite import private
 from gateway.policy.auth import Principal
+from gateway.policy.inject import Fence
 from gateway.policy.tokens import estimate
 from gateway.settings.snapshot import Alias, Target
 
@@ -34,7 +36,10 @@ async def count_tokens(
 
     :raises Fault: where the provider finds the request itself at fault, or it may not leave.
     """
+    fence = Fence()
+    request, prompt = await prompted(runtime, alias, request, fence)
     request, _ = await private(runtime, principal, alias, request)
+    request = fenced(request, alias, prompt, fence)
     for target in alias.targets:
         if target.deployment.provider.dialect in COUNTS:
             counted = await _ask(runtime, request, target)

@@ -1,7 +1,8 @@
-"""What a call's request becomes before it is routed: personal data masked. Fails closed.
+"""What a call's request becomes before it is routed: its prompt put in, personal data masked,
+data from outside marked.
 
-The masked request is the call's request from here on, for every attempt and every re-ask; what
-was masked travels beside it in ``Call.masking`` and dies with the call.
+The rewritten request is the call's request from here on, for every attempt and every re-ask. What
+was masked travels beside it in ``Call.masking`` and dies with the call. Masking fails closed.
 """
 
 from __future__ import annotations
@@ -11,9 +12,13 @@ import logging
 from dataclasses import replace
 
 from adapters.canonical.faults import Fault
-from adapters.canonical.request import Request
+from adapters.canonical.parts import Text
+from adapters.canonical.request import JsonSchema, Request
+from adapters.wire.json import dumps
 from gateway.flow.context import Call, Runtime
+from gateway.flow.prompting import fenced, prompted
 from gateway.policy.auth import Principal
+from gateway.policy.inject import Fence
 from gateway.policy.redaction.masking import Masking
 from gateway.policy.redaction.request import masked, masked_again
 from gateway.policy.tokens import text_length
@@ -25,6 +30,29 @@ BIG = 1 << 18
 """Characters from which on a request is looked at in a thread."""
 
 
+async def rewritten(call: Call) -> Call:
+    """``call`` as it may be sent. The prompt comes first, so that its variables are masked like
+    everything else; the marks come last, so that nothing takes them for a secret.
+
+    :raises Fault: as :func:`prompted` and :func:`private` do.
+    """
+    fence = Fence()
+    request, prompt = await prompted(call.runtime, call.alias, call.request, fence)
+    if prompt is not None:
+        call = replace(call, request=request, prompt=prompt, size=call.size + _size(request))
+    call = await redacted(call)
+    request = fenced(call.request, call.alias, call.prompt, fence)
+    return call if request is call.request else replace(call, request=request)
+
+
+def _size(request: Request) -> int:
+    """Bytes that a prompt can have added, rather too many than too few."""
+    texts = [part.text for part in request.instructions]
+    texts += [p.text for m in request.messages for p in m.parts if isinstance(p, Text)]
+    schema = request.output.schema if isinstance(request.output, JsonSchema) else {}
+    return sum(len(text.encode("utf-8", "replace")) for text in texts) + len(dumps(schema))
+
+
 async def redacted(call: Call) -> Call:
     """``call`` with its request masked, where its key, its alias or the configuration wants it.
 
@@ -33,7 +61,7 @@ async def redacted(call: Call) -> Call:
     request, masking = await private(call.runtime, call.principal, call.alias, call.request)
     if request is call.request or masking is None:
         return call
-    grown = sum(map(len, masking.originals))
+    grown = sum(masking.counts.values()) * max(map(len, masking.originals))
     return replace(call, request=request, masking=masking, size=call.size + grown)
 
 

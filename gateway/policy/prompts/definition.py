@@ -54,7 +54,7 @@ class Prompt:
 
     ``user`` is ``None`` where none is defined: the variables go out as JSON then; a blank one
     sends nothing. ``fenced`` says what is marked as data (:mod:`gateway.policy.inject`).
-    ``definition`` is the content that it was read from.
+    ``definition`` is the content that it was read from, ``at`` when it was made, if that is known.
     """
 
     name: str
@@ -69,6 +69,7 @@ class Prompt:
     output: JsonSchema | None = None
     fenced: frozenset[str] = frozenset()
     source: Literal["file", "store"] = "store"
+    at: float | None = None
 
     @property
     def reference(self) -> str:

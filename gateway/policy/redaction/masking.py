@@ -79,6 +79,12 @@ class Masking:
             text = text.replace(value, placeholder)
         return self.texts([Piece(text, ours=True)])[0]
 
+    def original(self, text: str) -> str:
+        """``text`` with the values of this call put back."""
+        return _PLACEHOLDER.sub(
+            lambda match: self.originals.get(match.group(), match.group()), text
+        )
+
     def _replaced(self, piece: Piece, spans: list[Span]) -> str:
         text = piece.text
         if self._reversible and not piece.ours and "<" in text:
