@@ -18,7 +18,7 @@ from gateway.http import admin, agents, health, kept, messages, models, prompts,
 from gateway.http.conversation import Conversation
 from gateway.http.embeddings import Embeddings
 from gateway.http.idempotent import Idempotent
-from gateway.http.middleware import App, Front, dialect_of
+from gateway.http.middleware import INTERNAL, App, Front, dialect_of
 from gateway.northbound.anthropic_messages import MESSAGES
 from gateway.northbound.base import Northbound
 from gateway.northbound.completions import COMPLETIONS
@@ -69,6 +69,7 @@ def doors(state: State) -> FastAPI:
     app.add_exception_handler(Fault, _on_fault)
     app.add_exception_handler(HTTPException, _on_http)
     app.add_exception_handler(RequestValidationError, _on_invalid)
+    app.add_exception_handler(Exception, _on_accident)
     return app
 
 
@@ -100,6 +101,11 @@ async def _on_invalid(request: Request, error: Exception) -> Response:
     problems = error.errors()[:5]
     text = "; ".join(f"{_place(p)}: {p['msg']}" for p in problems)
     return _answer(request, Fault("bad_request", text, param=_place(problems[0])))
+
+
+async def _on_accident(request: Request, error: Exception) -> Response:
+    # Without this the framework would answer in plain text; it raises the error on, to the log.
+    return _answer(request, Fault("internal", INTERNAL))
 
 
 def _place(problem: dict[str, Any]) -> str:

@@ -101,6 +101,23 @@ async def test_wrong_paths_and_methods(
         assert "x-request-id" in reply.headers
 
 
+@pytest.mark.parametrize(
+    ("path", "kind"), [("/v1/chat/completions", "server_error"), ("/v1/messages", "api_error")]
+)
+async def test_an_accident_is_told_in_the_envelope(
+    g: Harness, monkeypatch: pytest.MonkeyPatch, path: str, kind: str
+) -> None:
+    async def broken(*_: object) -> bytes:
+        raise ZeroDivisionError("secret detail")
+
+    monkeypatch.setattr("gateway.http.conversation.read_body", broken)
+    answer = await g.post(path, b"{}")
+    assert answer.status == 500
+    assert answer.json()["error"]["type"] == kind
+    assert answer.headers["x-request-id"].startswith("req_")
+    assert b"secret" not in answer.body
+
+
 async def test_keys(g: Harness) -> None:
     body = json.dumps(HI).encode()
     assert (await g.post("/v1/chat/completions", body, key=None)).status == 401

@@ -83,6 +83,9 @@ class _Walker:
             raise Unprojectable(f"{where or 'the root'} is not a schema with a type")
         if where.count("/") > MAX_DEPTH:
             raise Unprojectable("the schema is nested too deeply")
+        for name, shapes in _SHAPES.items():
+            if name in schema and not isinstance(schema[name], shapes):
+                raise Unprojectable(f"{where or 'the root'} has a {name} that is none")
         rest = {name: value for name, value in schema.items() if name not in _STRUCTURE}
         if "$ref" in schema:
             sent = self._reference(schema["$ref"])
@@ -96,8 +99,8 @@ class _Walker:
         self._finish(sent, rest, where)
         return sent
 
-    def _reference(self, target: Any) -> dict[str, Any]:
-        prefix, _, name = str(target).rpartition("/")
+    def _reference(self, target: str) -> dict[str, Any]:
+        prefix, _, name = target.rpartition("/")
         if prefix not in ("#/$defs", "#/definitions"):
             raise Unprojectable("a $ref points outside $defs")
         if name in self._path:
@@ -177,7 +180,8 @@ class _Walker:
         }
         sent["additionalProperties"] = False
         if "required" in rest:
-            sent["required"] = [name for name in rest.pop("required") if name in properties]
+            named = [name for name in rest.pop("required") if isinstance(name, str)]
+            sent["required"] = [name for name in named if name in properties]
 
     def _finish(self, sent: dict[str, Any], rest: dict[str, Any], where: str) -> None:
         """Keep what any schema may have; what the grammar can't hold becomes words."""
@@ -202,6 +206,18 @@ _UNIONS = ("anyOf", "oneOf", "allOf")
 
 _STRUCTURE = frozenset({"$ref", "$defs", "definitions", "$schema", "$id", "$comment", *_UNIONS})
 """Keywords that the walker handles itself or that say nothing about values."""
+
+_SHAPES: Mapping[str, tuple[type, ...]] = {
+    "$ref": (str,),
+    "$defs": (Mapping,),
+    "definitions": (Mapping,),
+    "type": (str, list),
+    "format": (str,),
+    "properties": (Mapping,),
+    "required": (list,),
+}
+"""What the walker reads, and as what. The parameters of a tool are a caller's: nobody has checked
+that they are a JSON Schema."""
 
 _APPLY_TO: Mapping[str, frozenset[str]] = {
     "object": frozenset({"properties", "required", "additionalProperties", "patternProperties"}),

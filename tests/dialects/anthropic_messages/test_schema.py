@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from adapters.dialects.anthropic_messages import Unprojectable, project
 
@@ -135,4 +138,30 @@ def test_a_schema_nested_without_end_is_refused_not_followed():
     for _ in range(200):
         schema = closed(a=schema)
     with pytest.raises(Unprojectable):
+        project(schema)
+
+
+NAMES = st.sampled_from(
+    "type format properties required items enum const anyOf allOf $ref $defs definitions "
+    "additionalProperties patternProperties minItems description a".split()
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3) | st.just("#/$defs/a"),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(keyword=NAMES, value=VALUES, deeper=st.booleans())
+@example(keyword="properties", value="auto", deeper=False)
+@example(keyword="type", value=[{}], deeper=True)
+@example(keyword="required", value=[[]], deeper=False)
+@example(keyword="format", value=[], deeper=False)
+@example(keyword="$ref", value=7, deeper=False)
+def test_no_json_is_too_odd_to_be_judged(keyword, value, deeper):
+    """A tool's parameters are whatever a caller sent."""
+    schema = {**closed(a={"type": "string"}), keyword: value}
+    if deeper:
+        schema = closed(b=schema)
+    with contextlib.suppress(Unprojectable):
         project(schema)
