@@ -23,6 +23,7 @@ from gateway.http.sink import BodySink, StreamSink
 from gateway.northbound.base import Envelope, Northbound
 from gateway.northbound.base import Limits as BodyLimits
 from gateway.services.aliases import resolve
+from gateway.services.prompts import with_model, with_output
 from gateway.services.responses import Session, session
 from gateway.services.state import State
 
@@ -46,8 +47,9 @@ class Conversation(Endpoint):
         limit = int(runtime.snapshot.server.max_body_mb * MEGABYTE)
         body = await read_body(exchange.receive, exchange.headers, limit)
         limits = BodyLimits(choices=runtime.snapshot.server.max_n)
-        given = self._northbound.parse(body, exchange.headers, limits)
+        given = with_model(runtime, self._northbound.parse(body, exchange.headers, limits))
         alias = resolve(runtime.snapshot, principal, given.request.model)
+        given = with_output(runtime, alias, given)
         async with session(runtime, principal, given, exchange.id, alias.deadline) as kept:
             asked = kept.asked
             call = Call(

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from adapters.canonical.faults import Fault
 from gateway.flow.context import Runtime
-from gateway.flow.prompting import named
+from gateway.flow.prompting import found, named
 from gateway.northbound.base import Asked
 from gateway.policy.prompts.book import Shelf
 from gateway.policy.prompts.definition import (
@@ -29,7 +29,7 @@ from gateway.policy.prompts.frontmatter import check_label
 from gateway.policy.prompts.settings import filed
 from gateway.services.state import State
 from gateway.settings.problems import Problem
-from gateway.settings.snapshot import Snapshot
+from gateway.settings.snapshot import Alias, Snapshot
 from gateway.store.prompts import PromptLabel, PromptRow
 from gateway.structured.bounds import SchemaRefused
 from gateway.structured.check import Schemas
@@ -236,6 +236,19 @@ def check(snapshot: Snapshot) -> list[Problem]:
     schemas = Schemas()
     faults = [(one, _schema_fault(one.prompt, schemas)) for one in filed(snapshot)]
     return [Problem("output.schema", why, one.file) for one, why in faults if why is not None]
+
+
+def with_output(runtime: Runtime, alias: Alias, asked: Asked) -> Asked:
+    """``asked`` with its prompt's output schema, where it names none: whether an answer has to be
+    held back is known before it is asked for.
+
+    :raises Fault: ``bad_request`` or ``not_found`` for a prompt that is none.
+    """
+    request = asked.request
+    prompt = found(runtime, alias, request) if request.output is None else None
+    if prompt is None or prompt.output is None:
+        return asked
+    return replace(asked, request=replace(request, output=prompt.output))
 
 
 def with_model(runtime: Runtime, asked: Asked) -> Asked:

@@ -204,6 +204,21 @@ async def test_an_alias_brings_its_own(g: Harness) -> None:
     assert (await g.explain(answer))["prompt"] == "greeter@2", "what the request says is over it"
 
 
+async def test_a_prompt_s_schema_is_asked_for_and_checked(g: Harness) -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    await admin(g, "POST", "", {"name": "typed", "system": "Count.", "output": {"schema": schema}})
+    g.simulator.script("gpt-5.2", [Say('{"n": "x"}'), Say('{"n": 1}')])
+    answer = await g.chat("m-openai", "hi", prompt={"id": "typed"}, stream=True)
+    assert answer.status == 200, answer.body
+    text = "".join(
+        choice["delta"].get("content") or ""
+        for chunk in answer.data()[:-1]
+        for choice in chunk["choices"]
+    )
+    assert json.loads(text) == {"n": 1}
+    assert [row["kind"] for row in (await g.explain(answer))["attempts"]] == ["first", "repair"]
+
+
 async def test_variables_are_masked_like_everything_else(g: Harness) -> None:
     prompt = {"id": "greeter", "variables": {"name": "bob@acme.com"}}
     g.simulator.script("gpt-5.2", [Say("Hello <EMAIL_1>")])

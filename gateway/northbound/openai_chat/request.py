@@ -70,6 +70,8 @@ _STREAM_FIELDS = frozenset({"include_usage"})
 def _check(given: Mapping[str, Any], limits: Limits) -> None:
     """What the shapes can't say: fields that depend on each other or on the limits."""
     messages, tools = given.get("messages"), given.get("tools") or given.get("functions") or ()
+    if "model" not in given and not given.get("prompt"):
+        raise Fault("bad_request", "model is required.", param="model")
     if not messages and not given.get("prompt"):
         raise Fault("bad_request", "messages: at least one message is needed.", param="messages")
     for name, items, limit in (
@@ -102,7 +104,7 @@ def _request(
 ) -> Request:
     effort = given.get("reasoning_effort")
     return Request(
-        model=given["model"],
+        model=given.get("model", ""),
         messages=messages,
         origin="openai-chat",
         tools=_tools(given, dropped),

@@ -308,7 +308,7 @@ MetadataValue = Annotated[str, Field(max_length=512)]
 class Body(TypedDict, total=False):
     """Every field that :mod:`~gateway.northbound.openai_chat.fields` calls mapped."""
 
-    model: Required[NonEmpty]
+    model: NonEmpty
     messages: FastList[Message]
     prompt: Prompt | None
     tools: FastList[Tool] | None

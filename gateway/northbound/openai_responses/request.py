@@ -60,7 +60,7 @@ def parse(
     text, reasoning = given.get("text") or NO_EXTRAS, given.get("reasoning")
     instructions = given.get("instructions")
     request = Request(
-        model=given["model"],
+        model=given.get("model", ""),
         messages=messages,
         origin=DIALECT,
         instructions=() if instructions is None else (Text(instructions),),
@@ -87,6 +87,8 @@ def parse(
 def _check(given: Json, limits: Limits) -> None:
     """What the shapes can't say: fields that depend on each other or on the limits."""
     items = given.get("input")
+    if "model" not in given and not given.get("prompt"):
+        raise Fault("bad_request", "model is required.", param="model")
     if not any(given.get(name) for name in _BEGINNINGS):
         raise Fault("bad_request", "input: a text or at least one item is needed.", param="input")
     if isinstance(items, list) and len(items) > limits.messages:

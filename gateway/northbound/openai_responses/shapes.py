@@ -299,7 +299,7 @@ MetadataValue = Annotated[str, Field(max_length=512)]
 class Body(TypedDict, total=False):
     """Every field that :mod:`~gateway.northbound.openai_responses.fields` gives a meaning."""
 
-    model: Required[NonEmpty]
+    model: NonEmpty
     input: _text_or(FastList[Item]) | None  # type: ignore[valid-type]
     instructions: str | None
     tools: FastList[Tool] | None
