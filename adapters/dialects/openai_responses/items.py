@@ -97,9 +97,10 @@ class InputItems:
         extras = dict(part.extras)
         around = extras.pop("item", None)
         around = dict(around) if around is not None and self._notes.native else {}
-        if around and around.get("id") != self._head.get("id"):
+        head = {"role": "assistant", **around}
+        if around and head != self._head:
             self._flush()
-            self._head = {"role": "assistant", **around}
+            self._head = head
         cited = isinstance(part, Text) and bool(part.citations)
         if cited and not self._notes.native:
             self._notes.drop(f"{path}.annotations")
