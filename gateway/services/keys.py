@@ -51,6 +51,7 @@ class KeyRequest(BaseModel):
     models: list[str] | None = None
     limits: LimitsRequest = LimitsRequest()
     expires_in: float | None = Field(default=None, gt=0)
+    redaction: Literal["off", "mask", "reversible", "block"] | None = None
 
 
 def _nano(usd: Decimal | None) -> int | None:
@@ -77,6 +78,7 @@ async def create_key(state: State, wanted: KeyRequest) -> dict[str, Any]:
         models=None if wanted.models is None else tuple(wanted.models),
         limits=wanted.limits.limits(),
         expires_at=None if wanted.expires_in is None else now + wanted.expires_in,
+        settings={} if wanted.redaction is None else {"redaction": wanted.redaction},
     )
     await state.store.add_key(row)
     await refresh_keys(state)

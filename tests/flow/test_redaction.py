@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from adapters.simulator import Call as Calls
-from adapters.simulator import Say
+from adapters.simulator import Say, Think
 from gateway.policy.redaction.scan import Scanner
 from tests.harness import ADMIN, Answer, Harness, alias, gateway
 
@@ -230,4 +230,62 @@ async def test_counting_tokens_sends_nothing_either(g: Harness) -> None:
     answer = await g.post("/v1/messages/count_tokens", body, headers=headers)
     assert answer.status == 200, answer.body
     assert g.simulator.log[-1].path.endswith("/count_tokens")
+    assert "acme" not in g.simulator.log[-1].raw.decode()
+
+
+async def test_a_key_made_at_run_time_has_its_mode(g: Harness) -> None:
+    made = await g.post("/admin/keys", {"name": "new", "redaction": "block"}, key=ADMIN)
+    key = made.json()["key"]
+    body = {"model": "m-openai", "messages": [{"role": "user", "content": MAIL}]}
+    answer = await g.post("/v1/chat/completions", body, key=key)
+    assert answer.json()["error"]["code"] == "redaction_blocked"
+
+
+async def test_signed_reasoning_returns_as_it_was_made(g: Harness) -> None:
+    """The provider proves its own reasoning: what the caller saw with the values in it must go
+    back with the placeholders at the same places, to the byte."""
+    thought = "They are <EMAIL_1>; <EMAIL_2> is someone else."
+    call = Calls("send", '{"to": "<EMAIL_2>"}', id="toolu_1")
+    g.simulator.script("claude-sonnet-4-6", [[Think(thought), call], Say("done")])
+    tools = [{"name": "send", "input_schema": {"type": "object"}}]
+    body: dict[str, Any] = {
+        "model": "reversible-anthropic",
+        "max_tokens": 3000,
+        "thinking": {"type": "enabled", "budget_tokens": 1024},
+        "tools": tools,
+        "messages": [{"role": "user", "content": f"I am {MAIL}, send to amy@b.org"}],
+    }
+    headers = {"anthropic-version": "2023-06-01"}
+    first = await g.post("/v1/messages", body, headers=headers)
+    assert first.status == 200, first.body
+    content = first.json()["content"]
+    assert content[0]["thinking"] == f"They are {MAIL}; amy@b.org is someone else."
+    assert content[-1]["input"] == {"to": "amy@b.org"}
+    result = {"type": "tool_result", "tool_use_id": content[-1]["id"], "content": "ok, amy@b.org"}
+    body["messages"] += [
+        {"role": "assistant", "content": content},
+        {"role": "user", "content": [result]},
+    ]
+    second = await g.post("/v1/messages", body, headers=headers)
+    assert second.status == 200, second.body
+    assert thought in json.dumps(g.simulator.log[-1].body)
+    assert "amy" not in g.simulator.log[-1].raw.decode()
+
+
+async def test_reasoning_that_a_chat_client_can_t_carry_returns_masked(g: Harness) -> None:
+    thought = "They are <EMAIL_1>."
+    call = Calls("send", '{"to": "<EMAIL_1>"}', id="toolu_1")
+    g.simulator.script("claude-sonnet-4-6", [[Think(thought), call], Say("done")])
+    messages: list[dict[str, Any]] = [{"role": "user", "content": f"I am {MAIL}"}]
+    body = {"model": "reversible-anthropic", "tools": TOOLS, "reasoning_effort": "low"}
+    first = await g.post("/v1/chat/completions", {**body, "messages": messages})
+    assert first.status == 200, first.body
+    made = first.json()["choices"][0]["message"]["tool_calls"]
+    messages += [
+        {"role": "assistant", "content": None, "tool_calls": made},
+        {"role": "tool", "tool_call_id": made[0]["id"], "content": "ok"},
+    ]
+    second = await g.post("/v1/chat/completions", {**body, "messages": messages})
+    assert second.status == 200, second.body
+    assert thought in json.dumps(g.simulator.log[-1].body)
     assert "acme" not in g.simulator.log[-1].raw.decode()
