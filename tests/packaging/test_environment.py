@@ -30,7 +30,8 @@ case "$*" in
     [ ! -e "$here/broken" ] || exit 1
     case "$here" in *.venv/bin) cat "$here/version" ;; *) echo "$version" ;; esac ;;
 "-m venv .venv")
-    mkdir -p .venv/bin && cp "$0" .venv/bin/python && echo "$version" >.venv/bin/version ;;
+    mkdir -p .venv/bin .venv/lib/python3.11/site-packages/uvicorn &&
+    cp "$0" .venv/bin/python && echo "$version" >.venv/bin/version ;;
 *"--editable"*) touch .venv/bin/gateway && chmod +x .venv/bin/gateway ;;
 *"pip"*install*) [ ! -e {state}/killed ] || kill -9 $PPID; [ ! -e {state}/offline ] ;;
 esac
@@ -136,13 +137,18 @@ def emptied(machine: Machine) -> None:
     (machine.venv / "bin" / "gateway").unlink()
 
 
+def thinned(machine: Machine) -> None:
+    """Somebody removed a package; its notes, which pip believes, may still be there."""
+    (machine.venv / "lib" / "python3.11" / "site-packages" / "uvicorn").rmdir()
+
+
 def moved(machine: Machine) -> None:
     """The folder was moved: scripts in it name the old place."""
     stamp = machine.venv / ".complete"
     stamp.write_text(stamp.read_text().replace(str(machine.tree), "elsewhere"))
 
 
-@pytest.mark.parametrize("harm", [interrupted, broken, upgraded, emptied, moved])
+@pytest.mark.parametrize("harm", [interrupted, broken, upgraded, emptied, thinned, moved])
 def test_it_heals(machine: Machine, harm: Callable[[Machine], None]) -> None:
     machine.make()
     harm(machine)
@@ -152,7 +158,7 @@ def test_it_heals(machine: Machine, harm: Callable[[Machine], None]) -> None:
     assert machine.installs == []
 
 
-@pytest.mark.parametrize("harm", [broken, upgraded])
+@pytest.mark.parametrize("harm", [interrupted, broken, upgraded, emptied, thinned, moved])
 def test_what_can_not_be_healed_is_made_anew(
     machine: Machine, harm: Callable[[Machine], None]
 ) -> None:

@@ -142,8 +142,11 @@ def test_a_schema_nested_without_end_is_refused_not_followed():
 
 
 NAMES = st.sampled_from(
-    "type format properties required items enum const anyOf allOf $ref $defs definitions "
-    "additionalProperties patternProperties minItems description a".split()
+    (
+        *("type", "format", "properties", "required", "items", "enum", "const", "minItems"),
+        *("anyOf", "allOf", "$ref", "$defs", "definitions", "description", "a"),
+        *("additionalProperties", "patternProperties"),
+    )
 )
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3) | st.just("#/$defs/a"),
