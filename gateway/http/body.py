@@ -6,6 +6,7 @@ body of that size.
 
 from __future__ import annotations
 
+import asyncio
 import zlib
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
@@ -17,6 +18,10 @@ from adapters.canonical.faults import Fault
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 ENCODINGS = ("gzip", "deflate", "zstd", "identity")
+
+
+SECONDS = 120.0
+"""How long a body may take to come."""
 
 
 class Disconnected(Exception):
@@ -44,15 +49,23 @@ async def read_raw(receive: Receive, headers: Mapping[str, str], limit: int) -> 
     declared = headers.get("content-length", "")
     if declared.isdigit() and int(declared) > limit:
         raise _too_large(limit)
+    try:
+        async with asyncio.timeout(SECONDS):
+            body = await _read(receive, limit)
+    except TimeoutError:
+        message = f"The request body was not complete after {SECONDS:g} seconds."
+        raise Fault("bad_request", message, code="body_timeout") from None
+    if len(body) > limit:
+        raise _too_large(limit)
+    return body
+
+
+async def _read(receive: Receive, limit: int) -> bytes:
     message = await receive()
     if message["type"] == "http.disconnect":
         raise Disconnected
     body: bytes = message.get("body", b"")
-    if message.get("more_body", False):
-        body = await _rest(receive, body, limit)
-    if len(body) > limit:
-        raise _too_large(limit)
-    return body
+    return await _rest(receive, body, limit) if message.get("more_body", False) else body
 
 
 async def _rest(receive: Receive, first: bytes, limit: int) -> bytes:

@@ -25,6 +25,12 @@ FAILED = "failed"
 WATCH_AFTER = 0.02
 """Seconds before the watcher starts: shorter requests go without one."""
 
+STALLED = 120.0
+"""Seconds for which a caller may take nothing of what waits for it; then it counts as gone."""
+
+LOOK_EVERY = 10.0
+"""Seconds between looks at whether a caller still takes something."""
+
 
 class Exchange:
     """A request: its headers (lower-case names), its id, and how to answer it."""
@@ -36,6 +42,7 @@ class Exchange:
         "_task",
         "_timer",
         "_watcher",
+        "_writing_since",
         "dialect",
         "gone",
         "headers",
@@ -61,6 +68,7 @@ class Exchange:
         self._task = asyncio.current_task()
         self._timer: asyncio.TimerHandle | None = None
         self._watcher: asyncio.Task[None] | None = None
+        self._writing_since: float | None = None
 
     @property
     def receive(self) -> Receive:
@@ -70,15 +78,30 @@ class Exchange:
     # the watch
 
     def watch(self) -> None:
-        """From here on, a caller that hangs up cancels the task. The body must be read."""
+        """From here on, a caller that hangs up or takes nothing any more cancels the task. The
+        body must be read."""
         self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER, self._start_watch)
 
     def _start_watch(self) -> None:
-        self._watcher = asyncio.get_running_loop().create_task(self._watch())
+        loop = asyncio.get_running_loop()
+        self._watcher = loop.create_task(self._watch())
+        self._timer = loop.call_later(LOOK_EVERY, self._look)
 
     async def _watch(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
+        self._left()
+
+    def _look(self) -> None:
+        """Whether what is being written still moves."""
+        loop = asyncio.get_running_loop()
+        since = self._writing_since
+        if since is not None and loop.time() - since > STALLED:
+            self._left()
+        else:
+            self._timer = loop.call_later(LOOK_EVERY, self._look)
+
+    def _left(self) -> None:
         self.gone = True
         if self._task is not None:
             self._task.cancel()
@@ -124,7 +147,9 @@ class Exchange:
 
     async def write(self, data: bytes, *, more: bool) -> None:
         """Send body bytes; waits while the caller reads slowly."""
+        self._writing_since = asyncio.get_running_loop().time()
         await self._send({"type": "http.response.body", "body": data, "more_body": more})
+        self._writing_since = None
 
     async def answer(
         self, status: int, data: bytes, headers: Iterable[tuple[bytes, bytes]] = ()

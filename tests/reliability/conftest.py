@@ -47,8 +47,8 @@ class Books:
             " coalesce(sum(output_tokens), 0) AS output FROM attempts"
         )
         (rolled,) = self.rows(
-            "SELECT sum(attempts) AS attempts, sum(cost_nano) AS cost, sum(output_tokens) AS output"
-            " FROM rollups"
+            "SELECT coalesce(sum(attempts), 0) AS attempts, coalesce(sum(cost_nano), 0) AS cost,"
+            " coalesce(sum(output_tokens), 0) AS output FROM rollups"
         )
         assert rows == rolled
         (spent,) = self.rows("SELECT coalesce(sum(total_nano), 0) AS cost FROM accounts")
@@ -79,6 +79,8 @@ async def g(tmp_path: Path) -> AsyncIterator[Harness]:
             retries=3,
             timeouts=TIMEOUTS,
         ),
+        alias("endless", ("openai", "burst-100000"), timeouts=TIMEOUTS),
+        alias("large", ("openai", "burst-4000"), timeouts={**TIMEOUTS, "total": 30}),
         alias("quick-held", ("openai", "echo+held"), commit="complete"),
         alias("priced", ("openai", "slow-40+priced")),
         alias("failing", ("openai", "fault-status-500+priced"), retries=0),
