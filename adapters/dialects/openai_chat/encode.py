@@ -96,11 +96,17 @@ def _tooling(request: Request, notes: Notes) -> dict[str, Any]:
             if getattr(request, field) is not None:
                 notes.drop_field(field)
         return {}
-    part: dict[str, Any] = {"tools": wire_tools(request.tools, notes)}
+    tools = wire_tools(request.tools, notes)
+    part: dict[str, Any] = {"tools": tools} if tools else {}
     if request.tool_choice is not None:
-        part["tool_choice"] = wire_choice(request.tool_choice, request.tools, notes)
+        choice = wire_choice(request.tool_choice, request.tools, tools, notes)
+        if choice is not None:
+            part["tool_choice"] = choice
     if request.parallel_tools is not None:
-        part["parallel_tool_calls"] = request.parallel_tools
+        if tools:
+            part["parallel_tool_calls"] = request.parallel_tools
+        else:
+            notes.drop_field("parallel_tools")
     return part
 
 

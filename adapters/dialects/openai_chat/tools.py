@@ -13,16 +13,17 @@ Json = dict[str, Any]
 
 
 def wire_tools(tools: tuple[Tool, ...], notes: Notes) -> list[Json]:
-    """The ``tools`` list.
-
-    :raises Fault: ``unsupported`` for a tool that only another protocol understands.
-    """
-    return [
-        _function(tool, f"tools[{number}]", notes)
-        if isinstance(tool, FunctionTool)
-        else _opaque(tool, f"tools[{number}]")
-        for number, tool in enumerate(tools)
-    ]
+    """The ``tools`` list; tools that only another protocol understands are left out and named."""
+    written: list[Json] = []
+    for number, tool in enumerate(tools):
+        where = f"tools[{number}]"
+        if isinstance(tool, FunctionTool):
+            written.append(_function(tool, where, notes))
+        elif (own := _opaque(tool)) is not None:
+            written.append(own)
+        else:
+            notes.drop(where)
+    return written
 
 
 def _function(tool: FunctionTool, where: str, notes: Notes) -> Json:
@@ -35,16 +36,12 @@ def _function(tool: FunctionTool, where: str, notes: Notes) -> Json:
     return {"type": "function", "function": function, **extras}
 
 
-def _opaque(tool: OpaqueTool, where: str) -> Json:
+def _opaque(tool: OpaqueTool) -> Json | None:
     if tool.dialect == CHAT:
         return dict(tool.data)
     if tool.dialect == RESPONSES and tool.type == "custom":
         return _custom(tool.data)
-    raise unsupported(
-        f"A tool of type {tool.type!r} belongs to the {tool.dialect} protocol and can't be sent "
-        "to a provider that speaks openai-chat.",
-        f"{where}.type",
-    )
+    return None
 
 
 def _custom(data: Mapping[str, Any]) -> Json:
@@ -57,11 +54,23 @@ def _custom(data: Mapping[str, Any]) -> Json:
     return {"type": "custom", "custom": custom}
 
 
-def wire_choice(choice: ToolChoice, tools: tuple[Tool, ...], notes: Notes) -> Any:
-    """The ``tool_choice`` value.
+def wire_choice(
+    choice: ToolChoice, tools: tuple[Tool, ...], written: list[Json], notes: Notes
+) -> Any:
+    """The ``tool_choice`` value; ``None`` where no tool is left to choose from.
 
-    :raises Fault: ``unsupported`` for a form that only another protocol understands.
+    :param written: what :func:`wire_tools` made of ``tools``.
+    :raises Fault: ``unsupported`` for a form that only another protocol understands, or where
+        the tool that it forces could not be sent.
     """
+    if _is_lost(choice, tools, written):
+        raise unsupported(
+            "tool_choice forces a tool that can't be sent to a provider that speaks openai-chat.",
+            "tool_choice",
+        )
+    if not written:
+        notes.drop_field("tool_choice")
+        return None
     if choice.mode == "named":
         kind = _kind_of(choice.name, tools)
         return {"type": kind, kind: {"name": choice.name}}
@@ -76,6 +85,15 @@ def wire_choice(choice: ToolChoice, tools: tuple[Tool, ...], notes: Notes) -> An
             "tool_choice",
         )
     return nested
+
+
+def _is_lost(choice: ToolChoice, tools: tuple[Tool, ...], written: list[Json]) -> bool:
+    """Whether what ``choice`` forces was left out."""
+    if choice.mode == "required":
+        return not written
+    sent = {tool[tool["type"]].get("name") for tool in written if tool.get("type") in tool}
+    known = {tool.name for tool in tools}
+    return choice.mode == "named" and choice.name in known and choice.name not in sent
 
 
 def _kind_of(name: str | None, tools: tuple[Tool, ...]) -> str:

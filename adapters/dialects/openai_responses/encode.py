@@ -111,10 +111,13 @@ def _conversation(request: Request, notes: Notes) -> dict[str, Any]:
 
 def _tooling(request: Request, notes: Notes) -> dict[str, Any]:
     part: dict[str, Any] = {}
-    if request.tools is not None:
-        part["tools"] = wire_tools(request.tools, notes)
+    tools = None if request.tools is None else wire_tools(request.tools, notes)
+    if tools is not None and (tools or not request.tools):
+        part["tools"] = tools
     if request.tool_choice is not None:
-        part["tool_choice"] = wire_choice(request.tool_choice, request.tools, notes)
+        choice = wire_choice(request.tool_choice, request.tools, tools, notes)
+        if choice is not None:
+            part["tool_choice"] = choice
     return part
 
 

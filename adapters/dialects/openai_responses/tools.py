@@ -15,14 +15,22 @@ NO_ARGUMENTS: Mapping[str, Any] = {"type": "object", "properties": {}}
 
 
 def wire_tools(tools: tuple[Tool, ...], notes: Notes) -> list[dict[str, Any]]:
-    """The ``tools`` list.
+    """The ``tools`` list; tools that only another protocol understands are left out and named.
 
-    :raises Fault: ``unsupported`` for a tool that only another protocol understands.
+    :raises Fault: ``bad_request`` for a custom tool without its definition.
     """
-    return [_tool(tool, f"tools[{number}]", notes) for number, tool in enumerate(tools)]
+    written: list[dict[str, Any]] = []
+    for number, tool in enumerate(tools):
+        where = f"tools[{number}]"
+        own = _tool(tool, where, notes)
+        if own is None:
+            notes.drop(where)
+        else:
+            written.append(own)
+    return written
 
 
-def _tool(tool: Tool, where: str, notes: Notes) -> dict[str, Any]:
+def _tool(tool: Tool, where: str, notes: Notes) -> dict[str, Any] | None:
     if isinstance(tool, OpaqueTool):
         return _opaque(tool, where)
     wire: dict[str, Any] = {"type": "function", "name": tool.name}
@@ -49,17 +57,12 @@ def _contract(tool: FunctionTool, where: str, notes: Notes) -> dict[str, Any]:
     return contract
 
 
-def _opaque(tool: OpaqueTool, where: str) -> dict[str, Any]:
+def _opaque(tool: OpaqueTool, where: str) -> dict[str, Any] | None:
     if tool.dialect == DIALECT:
         return dict(tool.data)
     if tool.dialect == "openai-chat" and tool.type == "custom":
         return _custom(tool.data.get("custom"), where)
-    raise Fault(
-        "unsupported",
-        f"A tool of type {tool.type!r} belongs to the {tool.dialect} protocol and can't be sent "
-        "to a provider that speaks openai-responses.",
-        param=f"{where}.type",
-    )
+    return None
 
 
 def _custom(custom: object, where: str) -> dict[str, Any]:
@@ -73,11 +76,28 @@ def _custom(custom: object, where: str) -> dict[str, Any]:
     return wire
 
 
-def wire_choice(choice: ToolChoice, tools: tuple[Tool, ...] | None, notes: Notes) -> Any:
-    """The ``tool_choice`` value.
+def wire_choice(
+    choice: ToolChoice,
+    tools: tuple[Tool, ...] | None,
+    written: list[dict[str, Any]] | None,
+    notes: Notes,
+) -> Any:
+    """The ``tool_choice`` value; ``None`` where no tool is left to choose from.
 
-    :raises Fault: ``unsupported`` for a form that only another protocol understands.
+    :param written: what :func:`wire_tools` made of ``tools``.
+    :raises Fault: ``unsupported`` for a form that only another protocol understands, or where
+        the tool that it forces could not be sent.
     """
+    if _is_lost(choice, tools or (), written or []):
+        raise Fault(
+            "unsupported",
+            "tool_choice forces a tool that can't be sent to a provider that speaks "
+            "openai-responses.",
+            param="tool_choice",
+        )
+    if tools and not written:
+        notes.drop("tool_choice")
+        return None
     if choice.mode == "named":
         return {"type": _kind_of(choice.name, tools), "name": choice.name}
     if choice.mode != "opaque":
@@ -92,6 +112,15 @@ def wire_choice(choice: ToolChoice, tools: tuple[Tool, ...] | None, notes: Notes
             param="tool_choice",
         )
     return flat
+
+
+def _is_lost(choice: ToolChoice, tools: tuple[Tool, ...], written: list[dict[str, Any]]) -> bool:
+    """Whether what ``choice`` forces was left out."""
+    if choice.mode == "required":
+        return bool(tools) and not written
+    known = {tool.name for tool in tools}
+    sent = {tool.get("name") for tool in written}
+    return choice.mode == "named" and choice.name in known and choice.name not in sent
 
 
 def _kind_of(name: str | None, tools: tuple[Tool, ...] | None) -> str:

@@ -424,7 +424,20 @@ def test_the_other_openai_protocols_custom_tools_are_nested(send, ask):
 @pytest.mark.parametrize(
     ("fields", "param"),
     [
-        ({"tools": (OpaqueTool("openai-responses", "web_search", {}),)}, "tools[0].type"),
+        (
+            {
+                "tools": (OpaqueTool("openai-responses", "web_search", {}),),
+                "tool_choice": ToolChoice("required"),
+            },
+            "tool_choice",
+        ),
+        (
+            {
+                "tools": (LOOK_UP, OpaqueTool("anthropic-messages", "bash", {}, "bash")),
+                "tool_choice": ToolChoice("named", "bash"),
+            },
+            "tool_choice",
+        ),
         (
             {
                 "tools": (LOOK_UP,),
@@ -440,6 +453,16 @@ def test_foreign_tools_choices_and_prompts_are_refused(send, ask, fields, param)
     with pytest.raises(Fault) as caught:
         send(ask(**fields))
     assert (caught.value.kind, caught.value.param) == ("unsupported", param)
+
+
+def test_foreign_tools_are_left_out_and_named(send, ask):
+    tools = (OpaqueTool("openai-responses", "web_search", {}), LOOK_UP)
+    sent = send(ask(tools=tools, tool_choice=ToolChoice("auto")))
+    assert [tool["function"]["name"] for tool in sent.body["tools"]] == [LOOK_UP.name]
+    assert sent.dropped == ("tools[0]",)
+    bare = send(ask(tools=tools[:1], tool_choice=ToolChoice("auto"), parallel_tools=True))
+    assert not {"tools", "tool_choice", "parallel_tool_calls"} & bare.body.keys()
+    assert bare.dropped == ("tools[0]", "tool_choice", "parallel_tool_calls")
 
 
 # --------------------------------------------------------------------------- other terms

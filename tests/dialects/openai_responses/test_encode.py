@@ -454,8 +454,21 @@ def test_nobody_asked_for_a_choice(ask: Any, send: Any, reasoner: Facts) -> None
     ("fields", "param"),
     [
         (
-            {"tools": (OpaqueTool("anthropic-messages", "web_search_20250305", {}),)},
-            "tools[0].type",
+            {
+                "tools": (OpaqueTool("anthropic-messages", "bash_20250124", {}, "bash"),),
+                "tool_choice": ToolChoice("required"),
+            },
+            "tool_choice",
+        ),
+        (
+            {
+                "tools": (
+                    FunctionTool("f"),
+                    OpaqueTool("anthropic-messages", "bash_20250124", {}, "bash"),
+                ),
+                "tool_choice": ToolChoice("named", "bash"),
+            },
+            "tool_choice",
         ),
         ({"tool_choice": ToolChoice("opaque", data={"type": "odd"})}, "tool_choice"),
     ],
@@ -466,6 +479,16 @@ def test_tools_of_other_protocols_are_refused(
     with pytest.raises(Fault) as refused:
         send(ask(**fields), reasoner)
     assert (refused.value.kind, refused.value.param) == ("unsupported", param)
+
+
+def test_foreign_tools_are_left_out_and_named(ask: Any, send: Any, reasoner: Facts) -> None:
+    tools = (OpaqueTool("anthropic-messages", "web_search_20250305", {}), FunctionTool("f"))
+    sent = send(ask(tools=tools, tool_choice=ToolChoice("auto")), reasoner)
+    assert [tool["name"] for tool in sent.body["tools"]] == ["f"]
+    assert sent.dropped == ("tools[0]",)
+    bare = send(ask(tools=tools[:1], tool_choice=ToolChoice("auto")), reasoner)
+    assert not {"tools", "tool_choice"} & bare.body.keys()
+    assert bare.dropped == ("tools[0]", "tool_choice")
 
 
 # ---------------------------------------------------------------------------- the same protocol
