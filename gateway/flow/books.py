@@ -7,6 +7,7 @@ counts attempts counts the same ones. Must not know why a next attempt follows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from adapters.adapter import Pumped
@@ -175,7 +176,8 @@ class Books:
         if not isinstance(one.meter.terminal, Finished):
             billed = None if "sent" in one.marks else False
             fault = Fault("cancelled", self.gone, billed=billed)
-        await self.settle(one, fault, chain, last=True)
+        with suppress(Fault):  # the store owes the row; a cancellation stays a cancellation
+            await self.settle(one, fault, chain, last=True)
 
     def _tell(self, one: Try, fault: Fault | None, settled: Settlement) -> None:
         runtime, name = self._call.runtime, one.deployment
@@ -242,7 +244,8 @@ class Books:
             return
         gone = Fault("cancelled", self.gone)
         gone.attempts = tuple(chain)
-        await self.refused(gone, attempts)
+        with suppress(Fault):  # as in `cancelled`
+            await self.refused(gone, attempts)
 
 
 def _attempt_end(call: Call, one: Try, settled: Settlement) -> AttemptEnd:

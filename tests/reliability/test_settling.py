@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from adapters.canonical.events import Event
+from adapters.canonical.faults import Fault
 from gateway.flow.complete import complete
 from gateway.flow.context import Call, Head
 from gateway.flow.leases import SECONDS, Leases
@@ -105,3 +106,22 @@ async def test_a_row_that_nobody_keeps_is_settled(
     await eventually(lambda: not g.state.live)
     assert books.rows("SELECT status FROM attempts") == [{"status": "interrupted"}]
     books.balanced(g)
+
+
+@pytest.mark.parametrize("model", ["slow", "waiting"], ids=["in a try", "between two"])
+async def test_a_cancellation_stays_one_though_the_store_is_away(
+    g: Harness, chat_body: Any, monkeypatch: pytest.MonkeyPatch, model: str
+) -> None:
+    """The store owes the row and writes it when it can; the task ends as it was told."""
+
+    async def away(*_: Any) -> None:
+        raise Fault("store_unavailable", "away")
+
+    task = asyncio.create_task(complete(call_of(g, chat_body(model)), Stuck()))
+    await g.simulator.log.wait_for(1)
+    await asyncio.sleep(0.1)
+    monkeypatch.setattr(type(g.state.store), "settle_attempt", away)
+    monkeypatch.setattr(type(g.state.store), "record_refusal", away)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
