@@ -62,7 +62,7 @@ class Conversation(Endpoint):
                 at=at,
                 size=len(body) + kept.size,
                 dropped=asked.dropped,
-                strict=is_strict(exchange.headers),
+                strict=is_strict(exchange.headers, asked.dropped),
                 verify=wants_verify(exchange.headers),
                 trace=begin(runtime.tracer, exchange.headers, alias, exchange.id),
             )

@@ -44,7 +44,7 @@ class Embeddings(Endpoint):
             at=at,
             size=len(body),
             dropped=dropped,
-            strict=is_strict(exchange.headers),
+            strict=is_strict(exchange.headers, dropped),
             trace=begin(runtime.tracer, exchange.headers, alias, exchange.id),
         )
         exchange.watch()

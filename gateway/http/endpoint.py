@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from adapters.canonical.faults import Fault
 from adapters.canonical.parts import Dialect
@@ -50,6 +50,18 @@ class Endpoint(ABC):
         """
 
 
-def is_strict(headers: Mapping[str, str]) -> bool:
-    """Whether the caller would rather have a 400 than a dropped field."""
-    return headers.get("x-gateway-strict", "").lower() in ("1", "true", "yes")
+def is_strict(headers: Mapping[str, str], dropped: Sequence[str]) -> bool:
+    """Whether the caller would rather have a 400 than a dropped field.
+
+    :param dropped: what no provider will see, whichever takes the call.
+    :raises Fault: ``unsupported`` if that is so and something was dropped already.
+    """
+    strict = headers.get("x-gateway-strict", "").lower() in ("1", "true", "yes")
+    if strict and dropped:
+        raise Fault(
+            "unsupported",
+            f"{', '.join(dropped)}: this gateway sends it to no provider, and x-gateway-strict "
+            "forbids to leave anything out. Remove it, or send the request without that header.",
+            param=dropped[0],
+        )
+    return strict
