@@ -35,6 +35,10 @@ class Limits:
 
 DEFAULT_LIMITS = Limits()
 
+MOST_TOKENS = 2**31 - 1
+"""The longest answer that a request may ask for. Its price is reserved in the books, whose
+numbers have 64 bits."""
+
 
 @dataclass(frozen=True, slots=True)
 class Style:

@@ -36,7 +36,15 @@ from adapters.wire.json import dumps
 from adapters.wire.openai_chat import WRITTEN_REASONS, write_usage
 from gateway.northbound import errors
 from gateway.northbound.allow import unknown
-from gateway.northbound.base import DEFAULT_LIMITS, Asked, Envelope, Limits, Northbound, Style
+from gateway.northbound.base import (
+    DEFAULT_LIMITS,
+    MOST_TOKENS,
+    Asked,
+    Envelope,
+    Limits,
+    Northbound,
+    Style,
+)
 from gateway.northbound.body import read_object, validated
 
 FIELDS: Mapping[str, Row] = {
@@ -88,7 +96,7 @@ class Body(TypedDict, total=False):
     frequency_penalty: Penalty | None
     logit_bias: dict[str, Annotated[float, Field(ge=-100, le=100)]] | None
     logprobs: Annotated[int, Field(ge=0, le=5)] | None
-    max_tokens: Annotated[int, Field(ge=1)] | None
+    max_tokens: Annotated[int, Field(ge=1, le=MOST_TOKENS)] | None
     n: Annotated[int, Field(ge=1)] | None
     presence_penalty: Penalty | None
     seed: int | None

@@ -118,6 +118,28 @@ async def test_an_accident_is_told_in_the_envelope(
     assert b"secret" not in answer.body
 
 
+@pytest.mark.parametrize(
+    ("path", "field", "body"),
+    [
+        ("/v1/chat/completions", "max_tokens", HI),
+        ("/v1/chat/completions", "max_completion_tokens", HI),
+        ("/v1/responses", "max_output_tokens", {"model": "m-chat", "input": "hi"}),
+        ("/v1/messages", "max_tokens", HI),
+        ("/v1/completions", "max_tokens", {"model": "m-chat", "prompt": "hi"}),
+    ],
+)
+async def test_more_tokens_than_the_books_can_count(
+    g: Harness, path: str, field: str, body: dict[str, object]
+) -> None:
+    """What can't be reserved is the caller's mistake, not an outage of the store."""
+    answer = await g.post(path, json.dumps({**body, field: 2**63}).encode())
+    assert answer.status == 400, answer.body
+    assert field in answer.json()["error"]["message"]
+    assert len(g.simulator.log) == 0
+    most = await g.post(path, json.dumps({**body, field: 2**31 - 1}).encode())
+    assert most.status in (200, 400)
+
+
 async def test_keys(g: Harness) -> None:
     body = json.dumps(HI).encode()
     assert (await g.post("/v1/chat/completions", body, key=None)).status == 401

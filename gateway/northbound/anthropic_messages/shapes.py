@@ -13,6 +13,8 @@ from typing import Annotated, Any, Literal, Required, TypeVar
 from pydantic import ConfigDict, Discriminator, Field, Tag, TypeAdapter, with_config
 from typing_extensions import TypedDict
 
+from gateway.northbound.base import MOST_TOKENS
+
 _OPEN = with_config(ConfigDict(extra="allow", strict=True, allow_inf_nan=False))
 
 T = TypeVar("T")
@@ -257,7 +259,7 @@ class Counted(TypedDict, total=False):
 class Body(Counted, total=False):
     """Every field that :mod:`~gateway.northbound.anthropic_messages.fields` maps by itself."""
 
-    max_tokens: Required[Annotated[int, Field(ge=0)]]
+    max_tokens: Required[Annotated[int, Field(ge=0, le=MOST_TOKENS)]]
     temperature: Annotated[float, Field(ge=0, le=1)] | None
     top_p: Annotated[float, Field(ge=0, le=1)] | None
     top_k: Annotated[int, Field(ge=0)] | None

@@ -13,6 +13,8 @@ from typing import Annotated, Any, Literal, Required, TypeVar
 from pydantic import ConfigDict, Discriminator, Field, Tag, TypeAdapter, with_config
 from typing_extensions import TypedDict
 
+from gateway.northbound.base import MOST_TOKENS
+
 _OPEN = with_config(ConfigDict(extra="allow", strict=True, allow_inf_nan=False))
 
 T = TypeVar("T")
@@ -297,7 +299,7 @@ class Prompt(TypedDict, total=False):
 
 
 Stops = Annotated[list[str], Field(max_length=4)]
-Tokens = Annotated[int, Field(ge=1)]
+Tokens = Annotated[int, Field(ge=1, le=MOST_TOKENS)]
 Penalty = Annotated[float, Field(ge=-2, le=2)]
 Bias = Annotated[float, Field(ge=-100, le=100)]
 MetadataKey = Annotated[str, Field(max_length=64)]

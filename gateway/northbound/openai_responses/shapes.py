@@ -14,6 +14,8 @@ from typing import Annotated, Any, Literal, Required, TypeVar
 from pydantic import ConfigDict, Discriminator, Field, Tag, TypeAdapter, with_config
 from typing_extensions import TypedDict
 
+from gateway.northbound.base import MOST_TOKENS
+
 _OPEN = with_config(ConfigDict(extra="allow", strict=True, allow_inf_nan=False))
 
 T = TypeVar("T")
@@ -289,7 +291,7 @@ class ConversationRef(TypedDict, total=False):
     id: Required[NonEmpty]
 
 
-Tokens = Annotated[int, Field(ge=1)]
+Tokens = Annotated[int, Field(ge=1, le=MOST_TOKENS)]
 Penalty = Annotated[float, Field(ge=-2, le=2)]
 MetadataKey = Annotated[str, Field(max_length=64)]
 MetadataValue = Annotated[str, Field(max_length=512)]
