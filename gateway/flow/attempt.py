@@ -19,6 +19,7 @@ from gateway.flow.prove import Promise, Proof, Unwrap, promise
 from gateway.flow.repair import Repairs
 from gateway.flow.restore import Restore
 from gateway.flow.seals import Watch
+from gateway.flow.stops import Stops
 from gateway.flow.trying import Trying
 from gateway.routing.plan import Plan
 from gateway.routing.retry import Decision
@@ -70,6 +71,8 @@ class _Attempting(Trying):
         if call.request.origin == "openai-chat":
             # before anything is put back: sealed reasoning returns to its maker as it was made
             stages.append(Remember(call.runtime.memory, call.principal.project))
+        if one.prepared.stops:
+            stages.append(Stops(one.prepared.stops))
         if call.restores is not None:
             stages.append(Restore(call.restores, call.request))
         if self._promise is not None:
@@ -88,11 +91,12 @@ class _Attempting(Trying):
 
     async def _perform(self, one: Try) -> Fault | None:
         call, deployment = self._call, one.prepared.target.deployment
-        same = call.request.origin == deployment.provider.dialect and call.restores is None
+        same = call.request.origin == deployment.provider.dialect
+        untouched = call.restores is None and not one.prepared.stops
         self._sink.use(self._head(one))
         one.pumped = await call.runtime.adapters[deployment.provider.name].pump(
             one.prepared.encoded.call,
-            decoder=DIALECTS[deployment.provider.dialect].decoder(verbatim=same),
+            decoder=DIALECTS[deployment.provider.dialect].decoder(verbatim=same and untouched),
             pipe=Pipe(self._pipe(one)),
             sink=self._sink,
             timeouts=self._timeouts(one.prepared),

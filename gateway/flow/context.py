@@ -126,7 +126,8 @@ class Prepared:
 
     ``tokens`` is the reservation: the input estimate with its error bound, plus the output's
     ceiling; ``nano`` is its price in nano-dollars. ``trimmed`` counts what was left out so that
-    it fits the window. ``asked`` is how JSON was asked for, if it was.
+    it fits the window. ``asked`` is how JSON was asked for, if it was. ``stops`` are the stop
+    sequences at which the gateway itself ends the answer.
     """
 
     target: Target
@@ -138,6 +139,7 @@ class Prepared:
     nano: int
     trimmed: Mapping[str, int]
     asked: Asked | None = None
+    stops: tuple[str, ...] = ()
 
     @property
     def facts(self) -> Facts:

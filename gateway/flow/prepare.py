@@ -13,6 +13,7 @@ from adapters.registry import DIALECTS
 from gateway.flow.context import Prepared
 from gateway.flow.count import Counted
 from gateway.flow.seals import Makers
+from gateway.flow.stops import own_stops
 from gateway.policy.tokens import Estimate
 from gateway.policy.tokens import estimate as measured
 from gateway.settings.snapshot import Alias, Target
@@ -43,7 +44,8 @@ def prepare(
     facts = deployment.facts
     request, trimmed = counted.fit(target, alias.context)
     check_results(request)
-    fitted = constrain(makers.bound(request, alias, target), facts)
+    sent, stops = own_stops(makers.bound(request, alias, target), deployment)
+    fitted = constrain(sent, facts)
     dialect = DIALECTS[deployment.provider.dialect]
     asked = negotiate(fitted.request, dialect.name, facts, as_it_comes=verify)
     sent = fitted.request if asked is None else asked.request
@@ -68,6 +70,7 @@ def prepare(
         trimmed=trimmed,
         nano=reservation(estimate, output, facts.price),
         asked=asked,
+        stops=stops,
     )
 
 
