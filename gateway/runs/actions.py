@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from gateway.runs.events import Draft
 
@@ -17,14 +19,16 @@ class Emit:
 
 @dataclass(frozen=True, slots=True)
 class LookUpTools:
-    """Find out what tools an agent has now, and write ``agent.started``."""
+    """Find out what tools an agent has now, and write ``agent.started``. ``thread`` is named
+    where a run has several: each begins with its own look."""
 
     agent: str
+    thread: str | None = None
 
     @property
     def key(self) -> str:
         """One of a kind among the actions under way."""
-        return f"tools:{self.agent}"
+        return f"tools:{self.agent}" if self.thread is None else f"tools:{self.thread}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +60,45 @@ class Halt:
     """Stop whatever is under way, first kindly and then for good, and write down how it stood."""
 
 
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Stop what is under way in these threads, and let all others go on."""
+
+    threads: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LookAgain:
+    """Decide anew at Unix time ``at``, though nothing may have happened."""
+
+    at: float
+
+
 Effect = LookUpTools | AskModel | MakeCall
-Action = Emit | Effect | Halt
+Action = Emit | Effect | Halt | Stop | LookAgain
 Decision = tuple[Action, ...]
 """Nothing in it: wait for what is under way, or for somebody."""
 
 WAIT: Decision = ()
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """A rule's finding: a thread has come to this end. What that means (the end of the run, or of
+    one node) is for the decider that asked. ``whole``: it means the run in any case."""
+
+    type: str
+    data: Mapping[str, Any]
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A rule's finding: a thread can't go on before somebody answers."""
+
+    what: str
+    children: tuple[str, ...] = ()
+
+
+Finding = tuple[Action | End | Ask, ...]
+"""What a rule says of one thread: a decision, or one end or question."""

@@ -15,10 +15,20 @@ from typing import Any
 
 from adapters.canonical.parts import Refusal, Text
 from gateway.runs import contract, spec
-from gateway.runs.actions import WAIT, AskModel, Decision, Emit, LookUpTools, MakeCall
+from gateway.runs.actions import (
+    WAIT,
+    Ask,
+    AskModel,
+    Decision,
+    Emit,
+    End,
+    Finding,
+    LookUpTools,
+    MakeCall,
+)
 from gateway.runs.arguments import Check
 from gateway.runs.budget import Gauge, gauges, threshold
-from gateway.runs.ending import end, json_value, output
+from gateway.runs.ending import end, json_value, said_in
 from gateway.runs.events import Draft, draft
 from gateway.runs.judge import Case, judged
 from gateway.runs.spec import AgentSpec
@@ -44,11 +54,11 @@ class Scene:
 
     @property
     def first_agent(self) -> AgentSpec:
-        """Who began; its bounds hold for the whole run."""
-        return self.run.spec.find(self.run.spec.agent)
+        """Who began; its bounds hold for the whole conversation."""
+        return self.run.spec.find(self.thread.first or self.run.spec.agent)
 
 
-Rule = Callable[[Scene], Decision | None]
+Rule = Callable[[Scene], Finding | None]
 
 
 def decide(run: Run, at: float, check: Check) -> Decision:
@@ -60,56 +70,74 @@ def decide(run: Run, at: float, check: Check) -> Decision:
 
 
 def first(rules: tuple[Rule, ...], scene: Scene) -> Decision:
-    """What the first rule says that has something to say."""
+    """What the first rule says that has something to say, in a run that is one conversation."""
     if scene.run.status not in ("running", "cancelling"):
         return WAIT
-    for rule in rules:
-        decision = rule(scene)
-        if decision is not None:
-            return decision
-    return WAIT
+    finding = found(rules, scene)
+    for one in finding:
+        if isinstance(one, End):
+            return end(scene.run, one.type, scene.at, **one.data)
+        if isinstance(one, Ask):
+            return (Emit((waiting(scene.run, one.what, one.children),)),)
+    return actions(finding)
+
+
+def actions(finding: Finding) -> Decision:
+    """A finding that is neither an end nor a question."""
+    return tuple(one for one in finding if not isinstance(one, End | Ask))
+
+
+def found(rules: tuple[Rule, ...], scene: Scene) -> Finding:
+    """The finding of the first rule that has one."""
+    return next((f for rule in rules if (f := rule(scene)) is not None), WAIT)
+
+
+def waiting(run: Run, what: str, children: tuple[str, ...]) -> Draft:
+    """The event of a run that can't go on before somebody answers."""
+    open_ids = [interrupt.id for interrupt in run.open_interrupts()]
+    return draft("run.waiting", for_=what, interrupts=open_ids, children=list(children))
 
 
 # ends that come from outside
 
 
-def cancelled(scene: Scene) -> Decision | None:
+def cancelled(scene: Scene) -> Finding | None:
     """A caller wants no more."""
     if scene.run.status != "cancelling":
         return None
-    return end(scene.run, "run.cancelled", scene.at)
+    return (End("run.cancelled", {}, whole=True),)
 
 
-def failed(scene: Scene) -> Decision | None:
+def failed(scene: Scene) -> Finding | None:
     """Something has happened that the run can't go on from."""
     if scene.run.failure is None:
         return None
-    return end(scene.run, "run.failed", scene.at, **scene.run.failure)
+    return (End("run.failed", scene.run.failure, whole=True),)
 
 
-def out_of_time(scene: Scene) -> Decision | None:
+def out_of_time(scene: Scene) -> Finding | None:
     """The seconds are used up: even what is under way is stopped."""
     limit = scene.run.budget.seconds
     if limit is None or scene.run.seconds(scene.at) < limit:
         return None
-    return end(scene.run, "run.incomplete", scene.at, reason="deadline")
+    return (End("run.incomplete", {"reason": "deadline"}, whole=True),)
 
 
 # the loop
 
 
-def speaking(scene: Scene) -> Decision | None:
+def speaking(scene: Scene) -> Finding | None:
     """A turn is under way."""
     return None if scene.thread.open is None else WAIT
 
 
-def introduced(scene: Scene) -> Decision | None:
+def introduced(scene: Scene) -> Finding | None:
     """An agent comes with its tools."""
     name = scene.thread.agent
     return None if name in scene.run.tools else (LookUpTools(name),)
 
 
-def calling(scene: Scene) -> Decision | None:
+def calling(scene: Scene) -> Finding | None:
     """The calls of the last turn: judge them all, make those that may be made, wait for others."""
     calls = scene.run.asked(scene.thread)
     drafts = [d for call in calls if call.phase in ("new", "lost") for d in _judged(scene, call)]
@@ -121,7 +149,7 @@ def calling(scene: Scene) -> Decision | None:
         return _made(scene, ready, running)
     if running:
         return WAIT
-    return None if all(call.phase == "done" for call in calls) else _waiting(scene, calls)
+    return None if all(call.phase == "done" for call in calls) else _waiting(calls)
 
 
 def _judged(scene: Scene, call: Call) -> tuple[Draft, ...]:
@@ -129,7 +157,7 @@ def _judged(scene: Scene, call: Call) -> tuple[Draft, ...]:
     return judged(Case(scene.run, scene.thread, call, agent, scene.at, scene.check))
 
 
-def _made(scene: Scene, ready: list[Call], running: bool) -> Decision:
+def _made(scene: Scene, ready: list[Call], running: bool) -> Finding:
     """As many of the calls as the budget and the agent's ways allow."""
     limit = scene.run.budget.tool_calls
     if limit is not None:
@@ -142,13 +170,11 @@ def _made(scene: Scene, ready: list[Call], running: bool) -> Decision:
     return tuple(MakeCall(call.call_id) for call in ready)
 
 
-def _waiting(scene: Scene, calls: list[Call]) -> Decision:
+def _waiting(calls: list[Call]) -> Finding:
     """Nothing can be done before somebody answers."""
     kinds = [WAITING.get(call.phase) or call.child_waits for call in calls if call.phase != "done"]
-    children = [call.child for call in calls if call.phase == "child"]
-    open_ids = [interrupt.id for interrupt in scene.run.open_interrupts()]
-    waits = draft("run.waiting", for_=kinds[0], interrupts=open_ids, children=children)
-    return (Emit((waits,)),)
+    children = tuple(call.child for call in calls if call.phase == "child" and call.child)
+    return (Ask(str(kinds[0]), children),)
 
 
 # the answer
@@ -167,29 +193,29 @@ UNFIT = ("output_invalid", "The answer does not fit the agent's output schema.")
 NO_ANSWER = ("output_unparsable", "The model ended its turn without saying or calling anything.")
 
 
-def answering(scene: Scene) -> Decision | None:
+def answering(scene: Scene) -> Finding | None:
     """The last turn asked for nothing: is it an answer?"""
     thread = scene.thread
     if thread.reason is None or thread.asked or thread.reason == "pause":
         return None
     if thread.reason in FAILED:
-        return _no_answer(scene, FAILED[thread.reason])
+        return _no_answer(FAILED[thread.reason])
     text, refused = _spoken(thread)
     if refused:
-        return _no_answer(scene, FAILED["refusal"])
+        return _no_answer(FAILED["refusal"])
     if not text.strip():
-        return _no_answer(scene, NO_ANSWER)
+        return _no_answer(NO_ANSWER)
     return _answer(scene, text)
 
 
-def _answer(scene: Scene, text: str) -> Decision:
+def _answer(scene: Scene, text: str) -> Finding:
     value, problems = _value(scene, text)
     if problems:
-        return _no_answer(scene, UNFIT)
+        return _no_answer(UNFIT)
     rule = contract.broken_by_answer(scene.agent.contract, scene.run, text, value)
     if rule is not None:
         return (Emit((_objection(scene, rule),)),)
-    return end(scene.run, "run.completed", scene.at, output=output(scene.run, value))
+    return (End("run.completed", {"output": said_in((scene.thread,), value)}),)
 
 
 def _value(scene: Scene, text: str) -> tuple[Any, list[str]]:
@@ -224,43 +250,41 @@ def _spoken(thread: Thread) -> tuple[str, bool]:
     return "".join(part.text for part in parts if isinstance(part, Text)), refused
 
 
-def _no_answer(scene: Scene, fault: tuple[str, str]) -> Decision:
+def _no_answer(fault: tuple[str, str]) -> Finding:
     kind, message = fault
-    error = {"kind": kind, "message": message}
-    return end(scene.run, "run.failed", scene.at, reason=kind, error=error)
+    return (End("run.failed", {"reason": kind, "error": {"kind": kind, "message": message}}),)
 
 
 # bounds
 
 
-def gone_wrong(scene: Scene) -> Decision | None:
+def gone_wrong(scene: Scene) -> Finding | None:
     """Turn after turn brings nothing but faulty calls."""
     if scene.run.faulty_turns(scene.thread) < MAX_FAULTY_TURNS:
         return None
     text = f"{MAX_FAULTY_TURNS} turns in a row brought no tool call that could be made."
     error = {"kind": "output_invalid", "message": text}
-    return end(scene.run, "run.failed", scene.at, reason="invalid_tool_calls", error=error)
+    return (End("run.failed", {"reason": "invalid_tool_calls", "error": error}),)
 
 
-def out_of_turns(scene: Scene) -> Decision | None:
+def out_of_turns(scene: Scene) -> Finding | None:
     """The first agent's bound on turns holds for the whole conversation."""
     if scene.thread.turns < scene.first_agent.max_turns:
         return None
-    return end(scene.run, "run.incomplete", scene.at, reason="max_turns")
+    return (End("run.incomplete", {"reason": "max_turns"}),)
 
 
-def out_of_budget(scene: Scene) -> Decision | None:
+def out_of_budget(scene: Scene) -> Finding | None:
     """A budget is used up: say so; then wait for more, or end with what was made."""
     run = scene.run
     if run.stopped:
-        return end(run, "run.incomplete", scene.at, reason="budget")
+        return (End("run.incomplete", {"reason": "budget"}, whole=True),)
     if run.exhausted is None:
         empty = next((g for g in gauges(run.budget, run.used) if g.exhausted), None)
         return None if empty is None else (Emit((run_out(run, empty),)),)
     if run.spec.on_budget == "incomplete":
-        return end(run, "run.incomplete", scene.at, reason="budget")
-    open_ids = [interrupt.id for interrupt in run.open_interrupts()]
-    return (Emit((draft("run.waiting", for_="budget", interrupts=open_ids),)),)
+        return (End("run.incomplete", {"reason": "budget"}, whole=True),)
+    return (Ask("budget"),)
 
 
 def run_out(run: Run, gauge: Gauge) -> Draft:
@@ -271,7 +295,7 @@ def run_out(run: Run, gauge: Gauge) -> Draft:
     return draft("budget.exhausted", **told)
 
 
-def warned(scene: Scene) -> Decision | None:
+def warned(scene: Scene) -> Finding | None:
     """Subscribers are told when a good part of a budget is used."""
     told = scene.run.told
     drafts = [
@@ -282,7 +306,7 @@ def warned(scene: Scene) -> Decision | None:
     return (Emit(tuple(drafts)),) if drafts else None
 
 
-def next_turn(scene: Scene) -> Decision | None:
+def next_turn(scene: Scene) -> Finding | None:
     """Nothing stands against asking the model."""
     return (AskModel(scene.thread.next_step),)
 

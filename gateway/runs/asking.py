@@ -112,10 +112,13 @@ def _messages(run: Run, thread: Thread, agent: AgentSpec) -> tuple[Message, ...]
 
 
 def _labelled(message: Message) -> Message:
-    parts = tuple(
-        replace(part, content=(Text(f"[{part.call_id}]\n"), *part.content))
-        if isinstance(part, ToolResult)
-        else part
-        for part in message.parts
-    )
-    return replace(message, parts=parts)
+    parts = (_headed(part) if isinstance(part, ToolResult) else part for part in message.parts)
+    return replace(message, parts=tuple(parts))
+
+
+def _headed(result: ToolResult) -> ToolResult:
+    head, content = f"[{result.call_id}]", result.content
+    if content and isinstance(content[0], Text):
+        first = replace(content[0], text=f"{head}\n{content[0].text}")
+        return replace(result, content=(first, *content[1:]))
+    return replace(result, content=(Text(head), *content))

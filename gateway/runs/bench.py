@@ -15,7 +15,7 @@ from gateway.policy.auth import Principal
 from gateway.runs.hub import Hub
 from gateway.runs.ledger import Ledger
 from gateway.structured.bounds import SchemaRefused
-from gateway.tools.base import Registry
+from gateway.tools.base import Registry, matches
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,13 @@ class Bench:
     runtime: Callable[[], Runtime]
     tools: Callable[[], Registry]
     principal: Callable[[str], Principal | None]
+
+    def may_use(self, key_id: str, tool: str) -> bool:
+        """Whether the key, as it is now, may use a tool."""
+        principal = self.principal(key_id)
+        if principal is None:
+            return False
+        return principal.tools is None or any(matches(word, tool) for word in principal.tools)
 
     def check(self, schema: Mapping[str, Any], value: Any) -> list[str]:
         """What is wrong with ``value``; see :data:`gateway.runs.arguments.Check`."""

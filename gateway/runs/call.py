@@ -5,7 +5,7 @@ Tool calls end it, as they do with the provider: who asked makes them.
 
 from __future__ import annotations
 
-from gateway.runs.actions import Decision
+from gateway.runs.actions import Decision, End, Finding
 from gateway.runs.agent import (
     Rule,
     Scene,
@@ -18,7 +18,6 @@ from gateway.runs.agent import (
     speaking,
 )
 from gateway.runs.arguments import Check
-from gateway.runs.ending import end
 from gateway.runs.state import MAIN, Run
 
 
@@ -27,11 +26,11 @@ def decide(run: Run, at: float, check: Check) -> Decision:
     return first(RULES, Scene(run, run.threads[MAIN], at, check))
 
 
-def answered(scene: Scene) -> Decision | None:
+def answered(scene: Scene) -> Finding | None:
     """Any proven end of the one turn is the answer, with its own reason."""
     if scene.thread.reason is None:
         return None
-    return end(scene.run, "run.completed", scene.at)
+    return (End("run.completed", {}),)
 
 
 RULES: tuple[Rule, ...] = (

@@ -6,6 +6,7 @@ The transcript stays valid whatever happened: every call of the model has exactl
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from adapters.canonical.parts import Refusal, Text
@@ -65,9 +66,14 @@ def used(run: Run, at: float) -> dict[str, Any]:
 
 def output(run: Run, value: Any = None) -> dict[str, Any]:
     """The answer, or what was made so far: the text of the last message that has any."""
+    return said_in(run.threads.values(), value)
+
+
+def said_in(threads: Iterable[Thread], value: Any = None) -> dict[str, Any]:
+    """What was said last in these conversations."""
     text: str | None = None
     refused = False
-    for thread in run.threads.values():
+    for thread in threads:
         found, refused = last_text(thread)
         text = found if found is not None else text
     shown: dict[str, Any] = {"text": text, "value": value}

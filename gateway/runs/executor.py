@@ -9,11 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from typing import Any
 
+from adapters.canonical.faults import Fault
 from adapters.canonical.plain import plain
-from gateway.runs.actions import AskModel, Effect, Emit, Halt, LookUpTools, MakeCall
+from gateway.runs.actions import (
+    AskModel,
+    Effect,
+    Emit,
+    Halt,
+    LookAgain,
+    LookUpTools,
+    MakeCall,
+    Stop,
+)
 from gateway.runs.asking import child_spec
 from gateway.runs.bench import Bench
 from gateway.runs.deciders import decide
@@ -60,6 +70,7 @@ class Executor:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._turns: dict[str, Turn] = {}
         self._flag = asyncio.Event()
+        self._alarm: float | None = None
 
     async def run(self, *, orphaned: bool) -> None:
         """Work until the run ends, waits, is paused, or is to be released.
@@ -105,8 +116,11 @@ class Executor:
             await self.tape.propose([d for emit in emits for d in emit.drafts], at)
         elif any(isinstance(action, Halt) for action in decision):
             await self._halt()
+        elif stops := [action for action in decision if isinstance(action, Stop)]:
+            await self._halt([name for stop in stops for name in stop.threads])
         else:
-            return await self._act([a for a in decision if not isinstance(a, Emit | Halt)])
+            self._alarm = next((a.at for a in decision if isinstance(a, LookAgain)), None)
+            return await self._act([a for a in decision if isinstance(a, Effect)])
         return True
 
     async def _act(self, effects: list[Effect]) -> bool:
@@ -145,11 +159,12 @@ class Executor:
             await self.tape.catch_up()
 
     def _seconds_left(self) -> float | None:
-        run = self.tape.run
-        if run.budget.seconds is None:
-            return None
-        used = run.seconds(self._bench.ledger.clock.wall())
-        return max(0.0, run.budget.seconds - used) + 0.001
+        """Until the run's time is up, or a decider wants to look again."""
+        run, now = self.tape.run, self._bench.ledger.clock.wall()
+        ends = [] if self._alarm is None else [self._alarm - now]
+        if run.budget.seconds is not None:
+            ends.append(run.budget.seconds - run.seconds(now))
+        return max(0.0, min(ends)) + 0.001 if ends else None
 
     # effects
 
@@ -162,34 +177,38 @@ class Executor:
                 work = turn.make()
             case MakeCall(call_id=call_id):
                 work = self._calls.make(call_id, self._children)
-            case LookUpTools(agent=name):
-                work = self._introduce(name)
+            case LookUpTools(agent=name, thread=thread):
+                work = self._introduce(name, thread)
         task = asyncio.get_running_loop().create_task(work, name=f"{self.tape.run.id}:{effect.key}")
         self._tasks[effect.key] = task
 
-    async def _introduce(self, name: str) -> None:
+    async def _introduce(self, name: str, thread: str | None) -> None:
         """Write down which tools an agent has now."""
         agent = self.tape.run.spec.find(name)
-        tools, missing = self._tools(agent)
+        tools, missing = await self._tools(agent)
         told: dict[str, Any] = {"tools": [_shown(tool) for tool in tools]}
         if missing:
             told["missing"] = missing
-        await self.tape.record([draft("agent.started", agent=name, **told)])
+        step = None if thread is None else f"{thread}/0"
+        await self.tape.record([draft("agent.started", agent=name, step=step, **told)])
 
-    def _tools(self, agent: AgentSpec) -> tuple[list[ToolSpec], list[str]]:
+    async def _tools(self, agent: AgentSpec) -> tuple[list[ToolSpec], list[str]]:
+        """What the agent can use now, and what it was given that is not to be had."""
         registry = self._bench.tools()
-        principal = self._bench.principal(self._birth.key_id)
-        allowed = None if principal is None else principal.tools
+        await registry.ready([name for name in agent.tools if ":" not in name])
         found, missing = list(agent.client_tools), []
         for name in agent.tools:
             if ":" in name:
                 found.append(child_spec(name, self._description(name)))
                 continue
-            tool = registry.get(name)
-            if tool is None or (allowed is not None and name not in allowed):
+            try:
+                specs = registry.specs([name])
+            except Fault:
+                specs = []
+            usable = [s for s in specs if self._bench.may_use(self._birth.key_id, s.name)]
+            found += usable
+            if not usable:
                 missing.append(name)
-            else:
-                found.append(tool.spec)
         return found, missing
 
     def _description(self, reference: str) -> str | None:
@@ -198,23 +217,30 @@ class Executor:
 
     # the ends of tasks
 
-    async def _halt(self) -> None:
-        """Stop everything under way, kindly and then for good, and write down how it stood."""
-        await self._stop_tasks()
+    async def _halt(self, threads: Collection[str] | None = None) -> None:
+        """Stop what is under way, kindly and then for good, and write down how it stood: in these
+        threads, or everything."""
+
+        def meant(step: str) -> bool:
+            return threads is None or step.rpartition("/")[0] in threads
+
+        await self._stop_tasks(meant)
         await self.tape.catch_up()
         run = self.tape.run
-        turns, self._turns = self._turns, {}
-        steps = [step for step in self._open_steps() if f"model:{step}" in turns]
-        drafts = [await turns[f"model:{step}"].cut() for step in steps]
+        steps = [
+            step for step in self._open_steps() if meant(step) and f"model:{step}" in self._turns
+        ]
+        drafts = [await self._turns.pop(f"model:{step}").cut() for step in steps]
         for call in run.calls.values():
-            if call.phase in ("running", "child"):
+            if call.phase in ("running", "child") and meant(call.step):
                 if call.child is not None:
                     await self._children.end(call.child)
                 drafts.append(unmade(call))
         await self.tape.record(drafts)
 
-    async def _stop_tasks(self) -> None:
-        tasks, self._tasks = list(self._tasks.values()), {}
+    async def _stop_tasks(self, meant: Callable[[str], bool] = lambda step: True) -> None:
+        keys = [key for key in self._tasks if meant(self._step_of(key))]
+        tasks = [self._tasks.pop(key) for key in keys]
         if not tasks:
             return
         for task in tasks:
@@ -226,6 +252,11 @@ class Executor:
         for task in left:
             log.warning("run %s: %s does not stop; it is given up", *task.get_name().split(":", 1))
             self._abandon(task)
+
+    def _step_of(self, key: str) -> str:
+        """The step that a task belongs to."""
+        kind, _, name = key.partition(":")
+        return self.tape.run.calls[name].step if kind == "call" else name
 
     def _open_steps(self) -> list[str]:
         return [t.open for t in self.tape.run.threads.values() if t.open is not None]

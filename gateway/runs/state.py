@@ -83,9 +83,11 @@ class Interrupt:
 class Thread:
     """One conversation: what was said, who speaks now, what the last turn asked for.
 
-    ``open`` is the step of a model turn under way. ``asked`` are the calls of the last turn; their
-    results join the messages when the next turn begins. ``faulty`` counts turns in a row whose
-    calls all went wrong. ``reason`` is why the last turn ended.
+    ``open`` is the step of a model turn under way. ``first`` is who began, where that is not the
+    run's own first agent; ``met`` are those whose tools have been looked up for this thread;
+    ``failure`` is what it can't go on from (a run of one thread has it itself). ``asked`` are the
+    calls of the last turn; their results join the messages when the next turn begins. ``faulty``
+    counts turns in a row whose calls all went wrong. ``reason`` is why the last turn ended.
     """
 
     name: str
@@ -97,11 +99,37 @@ class Thread:
     tries: int = 0
     faulty: int = 0
     reason: str | None = None
+    first: str | None = None
+    met: tuple[str, ...] = ()
+    failure: Mapping[str, Any] | None = None
 
     @property
     def next_step(self) -> str:
         """The step of the turn that comes next, or is under way."""
         return f"{self.name}/{self.turns + 1}"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node of a workflow, by its ``path`` (``improve/2/draft``: node ``draft`` in the second turn
+    of the loop ``improve``). ``since`` is the run's time at work when this attempt began, in
+    seconds; ``answer`` is what a person has said to it."""
+
+    path: str
+    kind: str
+    status: Literal["running", "completed", "failed", "skipped", "cancelled"]
+    attempt: int = 1
+    input: Any = None
+    output: Any = None
+    error: Mapping[str, Any] | None = None
+    since: float = 0.0
+    answer: Mapping[str, Any] | None = None
+
+    @property
+    def place(self) -> str:
+        """What this attempt's threads and nodes are under: the path, from the second attempt on
+        with its number (``draft~2``)."""
+        return self.path if self.attempt == 1 else f"{self.path}~{self.attempt}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +150,7 @@ class Run:
     told: frozenset[tuple[str, float]] = frozenset()
     threads: Mapping[str, Thread] = field(default_factory=dict)
     calls: Mapping[str, Call] = field(default_factory=dict)
+    nodes: Mapping[str, Node] = field(default_factory=dict)
     tools: Mapping[str, tuple[ToolSpec, ...]] = field(default_factory=dict)
     interrupts: Mapping[str, Interrupt] = field(default_factory=dict)
     waiting_for: str | None = None
@@ -166,6 +195,10 @@ class Run:
     def with_thread(self, thread: Thread) -> Run:
         """The run with this thread in its place."""
         return replace(self, threads={**self.threads, thread.name: thread})
+
+    def with_node(self, node: Node) -> Run:
+        """The run with this node in its place."""
+        return replace(self, nodes={**self.nodes, node.path: node})
 
     def with_call(self, call: Call) -> Run:
         """The run with this call in its place."""

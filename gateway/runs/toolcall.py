@@ -79,9 +79,7 @@ class ToolCalls:
         """What keeps the call from being made now, though it could when it was judged."""
         if tool is None:
             return [_failed(call, "unknown_tool", f"The tool {call.name} is not to be had now.")]
-        principal = self._bench.principal(self._key_id)
-        allowed = None if principal is None else principal.tools
-        if principal is None or (allowed is not None and call.name not in allowed):
+        if not self._bench.may_use(self._key_id, call.name):
             text = "The key that started this run may not use this tool."
             told = {"call_id": call.call_id, "reason": "policy", "content": said(text)}
             return [_about(call, "tool.skipped", **told)]
