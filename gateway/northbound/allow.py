@@ -62,6 +62,12 @@ def unknown(
     return kept
 
 
+def lost(value: Mapping[str, Any], known: Set[str], where: str, dropped: list[str]) -> None:
+    """Add the paths of the fields of ``value`` beyond ``known`` to ``dropped``: here nothing has
+    a place for them, so not even a provider of the caller's own dialect gets them."""
+    dropped.extend(f"{where}.{name}" for name in value if name not in known)
+
+
 def cleaned(value: Any, where: str, dropped: list[str]) -> Any:
     """``value`` without the forbidden names inside it.
 

@@ -25,7 +25,7 @@ from adapters.canonical.parts import (
 )
 from adapters.canonical.request import Message
 from adapters.wire import data_url, openai_reasoning
-from gateway.northbound.allow import cleaned, unknown
+from gateway.northbound.allow import cleaned, lost, unknown
 from gateway.northbound.openai_chat import shapes
 
 
@@ -48,10 +48,19 @@ _PART_FIELDS: Mapping[str, frozenset[str]] = {
     "input_audio": _names(shapes.AudioPart),
     "file": _names(shapes.FilePart),
 }
+_INNER_FIELDS: Mapping[str, frozenset[str]] = {
+    "image_url": _names(shapes.ImageUrl),
+    "input_audio": _names(shapes.InputAudio),
+    "file": _names(shapes.FileData),
+}
+"""Of the object that such a part is about."""
 _REASONING = frozenset({"reasoning_details", "reasoning_content", "reasoning"})
 _RARE = frozenset({"refusal", "audio", "function_call"})
-_CALL_FIELDS = _names(shapes.FunctionCall)
-_CUSTOM_FIELDS = _names(shapes.CustomCall)
+_CALL_FIELDS = _names(shapes.FunctionCall) | {"index"}
+_CUSTOM_FIELDS = _names(shapes.CustomCall) | {"index"}
+_NAMED_FIELDS = _names(shapes.NamedCall) | {"parsed_arguments"}
+_INPUT_FIELDS = _names(shapes.CustomInput)
+"""With what SDKs put into answers and send back as history: it says nothing to a model."""
 
 
 class MessageReader:
@@ -79,6 +88,7 @@ class MessageReader:
         name = message.get("name")
         extras = unknown(message, _ROLE_FIELDS[role], where, self.dropped)
         if role == "assistant":
+            extras = _asked(extras)
             return Message(role, self._assistant(number, message, where), name, extras)
         if role == "tool":
             return Message(role, (self._result(message, where),), name, extras)
@@ -96,6 +106,8 @@ class MessageReader:
             kind = part["type"]
             path = f"{where}.content[{number}]"
             extras = unknown(part, _PART_FIELDS[kind], path, self.dropped)
+            if kind in _INNER_FIELDS:
+                lost(part[kind], _INNER_FIELDS[kind], f"{path}.{kind}", self.dropped)
             parts.append(PARTS[kind](part, path, extras))
         return tuple(parts)
 
@@ -123,6 +135,7 @@ class MessageReader:
         if legacy is not None:
             call_id = f"call_function_{number}"
             self._legacy.append((legacy["name"], call_id))
+            lost(legacy, _NAMED_FIELDS, f"messages[{number}].function_call", self.dropped)
             parts.append(ToolCall(call_id, legacy["name"], legacy["arguments"]))
 
     def _reasoning(self, message: Mapping[str, Any], where: str) -> list[Any]:
@@ -138,9 +151,11 @@ class MessageReader:
             self._kinds[call_id] = "custom"
             custom = call["custom"]
             extras = unknown(call, _CUSTOM_FIELDS, where, self.dropped)
+            lost(custom, _INPUT_FIELDS, f"{where}.custom", self.dropped)
             return ToolCall(call_id, custom["name"], custom["input"], "custom", extras)
         function = call["function"]
         extras = unknown(call, _CALL_FIELDS, where, self.dropped)
+        lost(function, _NAMED_FIELDS, f"{where}.function", self.dropped)
         return ToolCall(call_id, function["name"], function["arguments"], extras=extras)
 
     # ----------------------------------------------------------------- results
@@ -164,6 +179,16 @@ class MessageReader:
             "assistant message with that function_call before it.",
             param=f"{where}.name",
         )
+
+
+def _asked(extras: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``extras`` of an answer that comes back as history, without what only answers have: the
+    SDK's ``parsed``, and the empty list of annotations that every answer holds."""
+    return {
+        name: value
+        for name, value in extras.items()
+        if name != "parsed" and (name, value) not in (("annotations", []), ("annotations", None))
+    }
 
 
 # --------------------------------------------------------------------------- parts

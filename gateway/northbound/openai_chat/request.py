@@ -28,7 +28,7 @@ from adapters.canonical.request import (
     Tool,
     ToolChoice,
 )
-from gateway.northbound.allow import cleaned, unknown
+from gateway.northbound.allow import cleaned, lost, unknown
 from gateway.northbound.base import DEFAULT_LIMITS, Asked, Limits, Style
 from gateway.northbound.body import read_object, validated
 from gateway.northbound.openai_chat import shapes
@@ -36,6 +36,7 @@ from gateway.northbound.openai_chat.messages import MessageReader
 
 _BODY_FIELDS = frozenset(shapes.Body.__annotations__)
 _FUNCTION_FIELDS = frozenset(shapes.Function.__annotations__)
+_FORMAT_FIELDS = frozenset(shapes.JsonSchemaFormat.__annotations__)
 _SCHEMA_FIELDS = frozenset(shapes.SchemaFormat.__annotations__)
 _TOOL_FIELDS = frozenset(shapes.FunctionTool.__annotations__)
 
@@ -108,7 +109,7 @@ def _request(
         messages=messages,
         origin="openai-chat",
         tools=_tools(given, dropped),
-        tool_choice=_tool_choice(given),
+        tool_choice=_tool_choice(given, dropped),
         parallel_tools=given.get("parallel_tool_calls"),
         output=_output(given.get("response_format"), dropped),
         sampling=_sampling(given),
@@ -184,15 +185,18 @@ def _function(
     )
 
 
-def _tool_choice(given: Mapping[str, Any]) -> ToolChoice | None:
+def _tool_choice(given: Mapping[str, Any], dropped: list[str]) -> ToolChoice | None:
     choice = given.get("tool_choice")
     if choice is None:
         choice = given.get("function_call")
         if isinstance(choice, dict):
+            lost(choice, {"name"}, "function_call", dropped)
             return ToolChoice("named", choice["name"])
     if choice is None or isinstance(choice, str):
         return None if choice is None else ToolChoice(choice)  # type: ignore[arg-type]
     if choice["type"] == "function":
+        lost(choice, {"type", "function"}, "tool_choice", dropped)
+        lost(choice["function"], {"name"}, "tool_choice.function", dropped)
         return ToolChoice("named", choice["function"]["name"])
     return ToolChoice("opaque", data=choice)
 
@@ -201,9 +205,11 @@ def _output(given: Mapping[str, Any] | None, dropped: list[str]) -> Output | Non
     if given is None or given["type"] == "text":
         return None
     if given["type"] == "json_object":
+        lost(given, {"type"}, "response_format", dropped)
         return JsonObject()
     asked = given["json_schema"]
-    unknown(asked, _SCHEMA_FIELDS, "response_format.json_schema", dropped)
+    lost(given, _FORMAT_FIELDS, "response_format", dropped)
+    lost(asked, _SCHEMA_FIELDS, "response_format.json_schema", dropped)
     return JsonSchema(
         asked["name"], asked.get("schema", {}), asked.get("strict"), asked.get("description")
     )
