@@ -81,7 +81,7 @@ def run_create(args: argparse.Namespace) -> int:
         _check_new(args, snapshot, await store.keys())
         text = new_key()
         row = KeyRow(
-            id=SystemClock.new_id("key_"),
+            id=SystemClock().new_id("key_"),
             name=args.name,
             digest=digest(pepper(snapshot.store, snapshot.server.pepper), text),
             role=args.role,

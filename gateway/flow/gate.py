@@ -6,24 +6,16 @@ forgotten without a trace. Under ``complete`` everything is held to the end.
 
 from __future__ import annotations
 
-from adapters.canonical.events import (
-    ArgumentsDelta,
-    Event,
-    Failed,
-    Finished,
-    PartStarted,
-    TextDelta,
-    ThinkingDelta,
-)
+from adapters.canonical.events import CONTENT, Event, Failed, Finished, PartStarted
 from adapters.canonical.parts import Media, Opaque, ToolCall
 
-_DELTAS = (TextDelta, ThinkingDelta, ArgumentsDelta)
 _WHOLE = (ToolCall, Opaque, Media)
+_ENDS = frozenset({Finished, Failed})
 
 
 def is_content(event: Event) -> bool:
     """Whether ``event`` shows the caller something that can't be taken back."""
-    if isinstance(event, _DELTAS):
+    if isinstance(event, CONTENT):
         return event.text != ""
     return isinstance(event, PartStarted) and isinstance(event.head, _WHOLE)
 
@@ -45,7 +37,7 @@ class Gate:
         self._held.extend(events)
         if self._hold_all or not any(is_content(event) for event in events):
             # the terminal has to reach the pump even while content is held back
-            return [e for e in events if isinstance(e, Finished | Failed)]
+            return [e for e in events if type(e) in _ENDS]
         self.committed = True
         held, self._held = self._held, []
         return held
@@ -54,4 +46,4 @@ class Gate:
         """What is still held of an answer that ended well, the terminal left out."""
         held, self._held = self._held, []
         self.committed = self.committed or bool(held)
-        return [event for event in held if not isinstance(event, Finished | Failed)]
+        return [event for event in held if type(event) not in _ENDS]

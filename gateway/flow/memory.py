@@ -9,8 +9,9 @@ client that does carry ``reasoning_details`` never needs it.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from adapters.canonical.completion import Fold
 from adapters.canonical.events import (
@@ -103,17 +104,9 @@ class Remember:
     def feed(self, events: list[Event]) -> list[Event]:
         """Look at ``events`` and pass them on."""
         for event in events:
-            if isinstance(event, PartStarted):
-                self._start(event)
-            elif isinstance(event, ThinkingDelta | PartAnnotated | PartEnded):
-                place = self._places.get(event.index)
-                if place is not None:
-                    self._fold.add(replace(event, index=place))
-            elif isinstance(event, Finished) and self._calls:
-                parts = self._fold.completion().parts
-                sealed = tuple(p for p in parts if isinstance(p, Thinking) and _sealed(p))
-                if sealed:
-                    self._memory.keep(self._project, self._calls, sealed)
+            take = _TAKES.get(type(event))
+            if take is not None:
+                take(self, event)
         return events
 
     def _start(self, event: PartStarted) -> None:
@@ -122,6 +115,29 @@ class Remember:
         elif isinstance(event.head, Thinking):
             self._places[event.index] = len(self._places)
             self._fold.add(replace(event, index=self._places[event.index]))
+
+    def _more(self, event: ThinkingDelta | PartAnnotated | PartEnded) -> None:
+        place = self._places.get(event.index)
+        if place is not None:
+            self._fold.add(replace(event, index=place))
+
+    def _finish(self, event: Finished) -> None:
+        if not self._calls:
+            return
+        parts = self._fold.completion().parts
+        sealed = tuple(p for p in parts if isinstance(p, Thinking) and _sealed(p))
+        if sealed:
+            self._memory.keep(self._project, self._calls, sealed)
+
+
+_TAKES: Mapping[type, Callable[[Remember, Any], None]] = {
+    PartStarted: Remember._start,
+    ThinkingDelta: Remember._more,
+    PartAnnotated: Remember._more,
+    PartEnded: Remember._more,
+    Finished: Remember._finish,
+}
+"""The events that tell of reasoning or calls; text, which most of a stream is, has no row."""
 
 
 def _sealed(part: Thinking) -> bool:

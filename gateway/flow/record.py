@@ -10,17 +10,16 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import Any
 
 from adapters.adapter import Pumped
 from adapters.canonical.events import (
-    ArgumentsDelta,
+    CONTENT,
     Event,
     Failed,
     Finished,
     PartStarted,
     Started,
-    TextDelta,
-    ThinkingDelta,
     Usage,
     UsageReported,
 )
@@ -84,23 +83,41 @@ class Meter:
     def feed(self, events: list[Event]) -> list[Event]:
         """Look at ``events`` and pass them on."""
         for event in events:
-            if isinstance(event, TextDelta | ThinkingDelta | ArgumentsDelta):
+            if isinstance(event, CONTENT):
                 text = event.text
                 self.output_bytes += len(text) if text.isascii() else len(text.encode())
-            elif isinstance(event, UsageReported):
-                self.usage = event.usage
-            elif isinstance(event, Started):
-                self.model = event.model
-            elif isinstance(event, PartStarted):
-                if isinstance(event.head, ToolCall):
-                    self.output_bytes += len(event.head.name)
-            elif isinstance(event, Finished | Failed):
-                self.terminal = event
+            else:
+                take = _TAKES.get(type(event))
+                if take is not None:
+                    take(self, event)
             if self.first_content is None and is_content(event):
                 self.first_content = self._now()
                 if self.on_first_content is not None:
                     self.on_first_content()
         return events
+
+    def _count_usage(self, event: UsageReported) -> None:
+        self.usage = event.usage
+
+    def _learn_model(self, event: Started) -> None:
+        self.model = event.model
+
+    def _count_call(self, event: PartStarted) -> None:
+        if isinstance(event.head, ToolCall):
+            self.output_bytes += len(event.head.name)
+
+    def _end(self, event: Finished | Failed) -> None:
+        self.terminal = event
+
+
+_TAKES: Mapping[type, Callable[[Meter, Any], None]] = {
+    UsageReported: Meter._count_usage,
+    Started: Meter._learn_model,
+    PartStarted: Meter._count_call,
+    Finished: Meter._end,
+    Failed: Meter._end,
+}
+"""What the books need of events that are no content, which most are."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,6 +116,9 @@ class Watch:
     def feed(self, events: list[Event]) -> list[Event]:
         """Look at ``events`` and pass them on."""
         for event in events:
+            kind = type(event)
+            if kind is not PartAnnotated and kind is not PartStarted:
+                continue  # most of a stream
             if isinstance(event, PartAnnotated):
                 if event.key in ("signature", "sealed") and isinstance(event.value, str):
                     self._makers.keep(event.value, self._maker)

@@ -6,7 +6,7 @@ Pure ASGI, since ``BaseHTTPMiddleware`` would cost more than the rest of the gat
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
 from adapters.canonical.clock import Clock
@@ -48,6 +48,25 @@ class Front:
             log.exception("request %s failed", request_id, exc_info=error)
             if not watched.started:
                 await _apologise(scope, watched, request_id)
+
+
+class Direct:
+    """Leads to the busiest doors without the framework's layers in between, which they need none
+    of (measured: 40 µs of a call's 650, 1.5 of a chunk's 75); all else goes to the framework.
+
+    :param doors: by path; they take POST and answer for themselves whatever goes wrong.
+    """
+
+    __slots__ = ("_app", "_doors")
+
+    def __init__(self, app: App, doors: Mapping[str, App]) -> None:
+        self._app = app
+        self._doors = doors
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request, or the lifespan."""
+        door = self._doors.get(scope.get("path", "")) if scope.get("method") == "POST" else None
+        await (self._app if door is None else door)(scope, receive, send)
 
 
 class _Started:

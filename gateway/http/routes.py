@@ -6,19 +6,20 @@ dialect. Everything else is FastAPI with the one auth dependency.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeGuard
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 
 from adapters.canonical.faults import Fault
 from gateway.http import admin, agents, health, kept, messages, models, prompts, runs
 from gateway.http.conversation import Conversation
 from gateway.http.embeddings import Embeddings
+from gateway.http.endpoint import Endpoint
 from gateway.http.idempotent import Idempotent
-from gateway.http.middleware import INTERNAL, App, Front, dialect_of
+from gateway.http.middleware import INTERNAL, App, Direct, Front, dialect_of
 from gateway.northbound.anthropic_messages import MESSAGES
 from gateway.northbound.base import Northbound
 from gateway.northbound.completions import COMPLETIONS
@@ -42,8 +43,15 @@ STATUS_KINDS = {404: "not_found", 405: "method", 413: "too_large"}
 
 def build(state: State) -> App:
     """The ASGI application around ``state``."""
-    app = Idempotent(doors(state), state)
-    return Front(app, state.runtime.clock, state.snapshot.server.root_path)
+    app = doors(state)
+    asgi = {r.path: r.endpoint for r in app.router.routes if _is_busy(r)}
+    busy = Idempotent(Direct(app, asgi), state)
+    return Front(busy, state.runtime.clock, state.snapshot.server.root_path)
+
+
+def _is_busy(route: BaseRoute) -> TypeGuard[Route]:
+    """Whether a route leads straight to a door on bare ASGI."""
+    return isinstance(route, Route) and isinstance(route.endpoint, Endpoint)
 
 
 def doors(state: State) -> FastAPI:

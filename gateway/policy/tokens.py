@@ -2,7 +2,7 @@
 
 A tokenizer's work is guessed from how many characters of each class a text holds and how often
 they change class, with factors for each model family (:mod:`gateway.policy.families`). That is a
-few passes in C over the bytes (measured: 1.4 ms for 100 kB), and beyond :data:`WHOLE` only evenly
+few passes in C over the bytes (measured: 11 µs a kB), and beyond :data:`WHOLE` only evenly
 spaced slices are looked at, so that no prompt, however large, holds up the event loop (case P05).
 Real usage replaces the guess as soon as the provider reports it; until then limits reserve the
 estimate plus its bound. Must not know dialects: vendors' JSON differs by less than the bound.
@@ -22,14 +22,16 @@ from adapters.wire.json import dumps
 from gateway.policy.families import CLASSES, FAMILIES, TOKENIZERS, Family
 from gateway.policy.images import Size, size
 
-WHOLE = 1 << 18
-"""Bytes of text up to which all of it is looked at."""
+WHOLE = 1 << 15
+"""Bytes of text up to which all of it is looked at. Twice as many cost a 100 kB prompt 0.35 ms
+more, a third of what the whole call costs besides."""
 
 SLICES = 64
 """How many slices of a longer text are looked at, together ``WHOLE`` bytes."""
 
 SAMPLING_ERROR = 0.10
-"""What slices may be off beyond the family's error: texts are not the same throughout."""
+"""What slices may be off beyond the family's error: texts are not the same throughout (measured
+on 60 mixtures of code, prose and JSON: 0.4 % in the middle, 1.2 % at most)."""
 
 SERVER_TOOL = 10_500
 """Tokens that a tool of the provider's own may read unasked (recorded: web searches 8,234 to

@@ -113,7 +113,8 @@ class ChatDecoder:
             self._start(value, out)
         for choice in choices or ():
             self._choice(choice).read(choice, choice.get(field) or {}, out)
-        out.extend(self._usage(value))
+        if value.get("usage") is not None:
+            out.extend(self._usage(value))
         return None
 
     def _usage(self, value: Mapping[str, Any]) -> list[Event]:

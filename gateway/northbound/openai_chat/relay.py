@@ -116,7 +116,10 @@ class Relay:
 
 
 def _ends(choices: Sequence[Mapping[str, Any]]) -> bool:
-    return any(choice.get("finish_reason") is not None for choice in choices)
+    for choice in choices:  # noqa: SIM110 - a generator would cost as much as all else here
+        if choice.get("finish_reason") is not None:
+            return True
+    return False
 
 
 def _says(delta: Any) -> bool:
