@@ -19,6 +19,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         MESSAGES: "max_tokens",
     },
     "stop": {MESSAGES: "stop_sequences"},
+    "logprobs": {RESPONSES: "include"},
     "parallel_tools": {
         CHAT: "parallel_tool_calls",
         RESPONSES: "parallel_tool_calls",
