@@ -184,6 +184,7 @@ async def test_reasoning_and_instructions(g: Harness, stream: bool) -> None:
     assert answer.status == 200, answer.body
     assert MAIL in answer.body.decode()
     assert "acme" not in g.simulator.log[-1].raw.decode()
+    assert (await g.explain(answer))["end_user"] == MAIL, "the books can find a person's rows"
 
 
 async def test_messages_in_their_own_protocol(g: Harness) -> None:
@@ -273,10 +274,10 @@ async def test_signed_reasoning_returns_as_it_was_made(g: Harness) -> None:
 
 
 async def test_reasoning_that_a_chat_client_can_t_carry_returns_masked(g: Harness) -> None:
-    thought = "They are <EMAIL_1>."
+    thought = "It is <PHONE_1>, and they are <EMAIL_1>."
     call = Calls("send", '{"to": "<EMAIL_1>"}', id="toolu_1")
     g.simulator.script("claude-sonnet-4-6", [[Think(thought), call], Say("done")])
-    messages: list[dict[str, Any]] = [{"role": "user", "content": f"I am {MAIL}"}]
+    messages: list[dict[str, Any]] = [{"role": "user", "content": f"I am {MAIL}, call 5551234567"}]
     body = {"model": "reversible-anthropic", "tools": TOOLS, "reasoning_effort": "low"}
     first = await g.post("/v1/chat/completions", {**body, "messages": messages})
     assert first.status == 200, first.body

@@ -106,6 +106,12 @@ def test_bare_digits_are_a_phone_only_by_their_words() -> None:
     assert found("the sum is 5551234567") == []
 
 
+def test_what_its_words_gave_away_is_found_without_them_too() -> None:
+    text = "call 5551234567. It is 5551234567. So 5551234567, and 55512345670 is another."
+    assert found(text) == [("PHONE", "5551234567")] * 3
+    assert found("It is 5551234567.") == []
+
+
 def test_escapes_of_source_code_are_no_part_of_an_address() -> None:
     assert found(r'print("hi\nbob@acme.com")') == [("EMAIL", "bob@acme.com")]
     assert found(r"\u8bf7bob@acme.com") == [("EMAIL", "bob@acme.com")]

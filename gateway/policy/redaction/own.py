@@ -40,6 +40,7 @@ class OwnRule:
     kind: str
     pattern: Any
     across: bool = False
+    by_words: bool = False
 
     def spans(self, text: str) -> Iterator[Span]:
         """Every match, in order."""

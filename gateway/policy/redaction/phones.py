@@ -141,7 +141,7 @@ RULES = (
     Rule("PHONE", _THREE_THREE_FOUR, _proof(10, 10)),
     Rule("PHONE", _CHINESE_MOBILE, _proof(11, 11), hints=("1",)),
     Rule("PHONE", _TRUNK, _proof(9, 12), hints=("0",)),
-    Rule("PHONE", _BARE, _proof(7, 13, named=True)),
+    Rule("PHONE", _BARE, _proof(7, 13, named=True), by_words=True),
 )
 """From the plainest form to the barest: country code, area in brackets, North America,
 China, a trunk zero with gaps, and digits that only their words explain."""

@@ -24,12 +24,15 @@ class Span(NamedTuple):
 
 class Finder(Protocol):
     """Whatever finds the values of one kind. ``across``: they may hold line breaks, so the text
-    is never cut for it."""
+    is never cut for it. ``by_words``: it is the words around that give a value away, so the same
+    value may stand elsewhere without them."""
 
     @property
     def kind(self) -> str: ...
     @property
     def across(self) -> bool: ...
+    @property
+    def by_words(self) -> bool: ...
     def spans(self, text: str) -> Iterator[Span]:
         """Where they are, in order."""
         ...
@@ -58,6 +61,7 @@ class Rule:
     proof: Proof = whole
     hints: tuple[str, ...] = ()
     across: bool = False
+    by_words: bool = False
 
     def spans(self, text: str) -> Iterator[Span]:
         """Every proven candidate, in order."""

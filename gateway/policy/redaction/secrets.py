@@ -124,7 +124,7 @@ RULES: tuple[Rule, ...] = (
     Rule("SECRET", _PRIVATE_KEY, _private_key, hints=("-----BEGIN",), across=True),
     Rule("SECRET", _JWT, hints=("eyJ",)),
     *(_token(beginning, rest) for beginning, rest in TOKENS),
-    Rule("SECRET", _BEARER, _group, hints=("earer ",)),
-    Rule("SECRET", _LOGIN, _password, hints=("://",)),
-    Rule("SECRET", _AWS_SECRET, _group, hints=("ecret", "ECRET")),
+    Rule("SECRET", _BEARER, _group, hints=("earer ",), by_words=True),
+    Rule("SECRET", _LOGIN, _password, hints=("://",), by_words=True),
+    Rule("SECRET", _AWS_SECRET, _group, hints=("ecret", "ECRET"), by_words=True),
 )
