@@ -18,7 +18,7 @@ from gateway.runs import commands
 from gateway.runs.bench import Bench
 from gateway.runs.children import ChildRuns
 from gateway.runs.events import Draft
-from gateway.runs.executor import Executor
+from gateway.runs.executor import GRACE, Executor
 from gateway.runs.ledger import Lost
 from gateway.runs.state import Run
 from gateway.runs.status import IDLE
@@ -54,6 +54,7 @@ class Supervisor:
         self._bench = bench
         self._bounds = bounds
         self.owner = bench.ledger.clock.new_id("worker_")
+        self.grace = GRACE
         self._work: dict[str, asyncio.Task[None]] = {}
         self._executors: dict[str, Executor] = {}
         self._abandoned: set[asyncio.Task[None]] = set()
@@ -181,6 +182,7 @@ class Supervisor:
             raise Lost(row.birth.id)
         executor = Executor(self._bench, tape, row.birth, self._children, self._keep)
         executor.draining = self._draining
+        executor.grace = self.grace
         self._executors[row.birth.id] = executor
         try:
             await executor.run(orphaned=row.lease_until is not None)

@@ -24,7 +24,7 @@ from gateway.store.base import Store
 from gateway.store.runs import AgentRow
 from gateway.structured.bounds import SchemaRefused
 from gateway.structured.check import Schemas
-from gateway.tools.base import Registry
+from gateway.tools.base import Registry, matches
 
 MAX_REACHED = 50
 """Agents that one run may carry."""
@@ -205,9 +205,9 @@ def fit(agent: AgentSpec, principal: Principal, snapshot: Snapshot, registry: Re
     if not principal.may_use(alias.name):
         text = f"The key {principal.key_name!r} may not use the model of {place}."
         raise Fault("forbidden", text, code="model_not_allowed", param="model")
-    names = [name for name in agent.tools if ":" not in name]
-    registry.specs(names)
-    barred = [n for n in names if principal.tools is not None and n not in principal.tools]
+    tools = registry.specs([name for name in agent.tools if ":" not in name])
+    allowed = principal.tools
+    barred = [t.name for t in tools if not _may(allowed, t.name)]
     if barred:
         text = f"The key {principal.key_name!r} may not use the tool {barred[0]!r} of {place}."
         raise Fault("forbidden", text, code="tool_not_allowed", param="tools")
@@ -221,3 +221,7 @@ def fit(agent: AgentSpec, principal: Principal, snapshot: Snapshot, registry: Re
 
 def _spec(row: AgentRow) -> AgentSpec:
     return parsed(AgentSpec, row.spec)
+
+
+def _may(allowed: frozenset[str] | None, tool: str) -> bool:
+    return allowed is None or any(matches(word, tool) for word in allowed)
