@@ -57,15 +57,14 @@ class Executor:
         birth: Birth,
         children: Children,
         abandon: Callable[[asyncio.Task[None]], None],
-        grace: float = GRACE,
     ) -> None:
         self.tape = tape
         self.draining = False
+        self.grace = GRACE
         self._bench = bench
         self._birth = birth
         self._children = children
         self._abandon = abandon
-        self._grace = grace
         self._calls = ToolCalls(bench, tape, birth.key_id, birth.project)
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._turns: dict[str, Turn] = {}
@@ -245,7 +244,7 @@ class Executor:
             return
         for task in tasks:
             task.cancel()
-        done, left = await asyncio.wait(tasks, timeout=self._grace)
+        done, left = await asyncio.wait(tasks, timeout=self.grace)
         for task in done:
             if not task.cancelled() and task.exception() is not None:
                 log.info("run %s: %r at its end", self.tape.run.id, task.exception())
