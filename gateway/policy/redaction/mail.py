@@ -33,9 +33,9 @@ _CODE_USERS = frozenset({"git", "hg", "svn"})
 
 def _address(match: re.Match[str]) -> tuple[int, int] | None:
     text, sign = match.string, match.start()
-    end = _domain_end(text, match.start(1), match.end(1))
     start = _name_start(text, sign)
-    if end is None or start == sign:
+    end = None if start == sign else _domain_end(text, match.start(1), match.end(1))
+    if end is None:
         return None
     if text[end : end + 1] == "(":
         return None  # a call: matrix@other.transpose()
