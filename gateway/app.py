@@ -157,9 +157,7 @@ class _Parts:
             store, clock, self._days_of_answers, lambda: self.state.snapshot.store.keep_responses
         )
         self._tools = Toolbox(clock)
-        runs = Runs(
-            store, clock, keyring, lambda: self.state.runtime, lambda: self._tools.registry
-        )
+        runs = Runs(store, clock, keyring, lambda: self.state.runtime, lambda: self._tools.registry)
         self.state = State(
             runtime, keyring, store, logs, self.reload, int(clock.wall()), idempotency, runs
         )
