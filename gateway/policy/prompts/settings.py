@@ -8,6 +8,7 @@ from adapters.canonical.faults import Fault
 from gateway.policy.prompts.book import Book
 from gateway.policy.prompts.frontmatter import Filed, read_folder
 from gateway.policy.prompts.template import Limits
+from gateway.policy.prompts.variables import UNSET
 from gateway.settings.problems import Problem
 from gateway.settings.snapshot import Snapshot
 
@@ -34,13 +35,26 @@ def check(snapshot: Snapshot) -> list[Problem]:
     book = Book()
     book.use_files(found)
     for name, alias in snapshot.aliases.items():
-        if alias.prompt is None or not book.from_file(alias.prompt.partition("@")[0]):
-            continue
-        try:
-            book.find(alias.prompt, None)
-        except Fault as fault:
-            problems.append(Problem(f"models.{name}.prompt", fault.message))
+        why = None if alias.prompt is None else _unusable(alias.prompt, book)
+        if why is not None:
+            problems.append(Problem(f"models.{name}.prompt", why))
     return problems
+
+
+def _unusable(reference: str, book: Book) -> str | None:
+    """Why no call of a model can have this prompt; ``None`` where one can, or nobody knows yet."""
+    if not book.from_file(reference.partition("@")[0]):
+        return None
+    try:
+        prompt = book.find(reference, None)
+    except Fault as fault:
+        return fault.message
+    needed = [name for name, variable in prompt.variables.items() if variable.default is UNSET]
+    if not needed:
+        return None
+    return (
+        f"the prompt needs the variable {needed[0]!r}, which calls that name no prompt can't send"
+    )
 
 
 def _read(snapshot: Snapshot) -> tuple[list[Filed], list[Problem]]:
