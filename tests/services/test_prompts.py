@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import openai
 import pytest
 
 from adapters.simulator import Say
@@ -308,3 +309,19 @@ async def test_stored_prompts_survive_a_restart(tmp_path: Path) -> None:
     async with gateway(tmp_path) as second:
         shown = (await admin(second, "GET", "/sorter@production")).json()
         assert shown["system"] == STORED["system"]
+
+
+async def test_the_sdk_s_own_field_needs_no_model(g: Harness) -> None:
+    """``prompt`` is the Responses API's: the vendor's client sends it and reads the answer."""
+    async with openai.AsyncOpenAI(base_url=g.url + "/v1", api_key=KEY, max_retries=0) as client:
+        made = await client.responses.create(
+            prompt={"id": "greeter", "version": "production", "variables": {"name": "Ann"}}
+        )
+        assert made.status == "completed"
+        assert made.output_text == "Say hello."
+        chat = await client.chat.completions.create(
+            model="m-openai",
+            messages=[],
+            extra_body={"prompt": {"id": "greeter", "variables": {"name": "Ann"}}},
+        )
+        assert chat.choices[0].message.content == "Say hello."
