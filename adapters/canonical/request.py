@@ -149,7 +149,8 @@ class Request:
     they stood. ``extras`` are the fields that the canonical words do not know, by their wire
     names: sent on when the southbound dialect is ``origin``, else reported as dropped.
     ``headers`` are the few caller headers that belong to the origin dialect's protocol
-    (``anthropic-beta``); never authorisation.
+    (``anthropic-beta``); never authorisation. ``continues``: a provider of the origin dialect
+    holds what came before, so nobody else can answer.
     """
 
     model: str
@@ -173,3 +174,4 @@ class Request:
     stream: bool = False
     extras: Mapping[str, Any] = NO_EXTRAS
     headers: Mapping[str, str] = NO_EXTRAS
+    continues: bool = False

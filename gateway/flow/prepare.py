@@ -9,6 +9,7 @@ from __future__ import annotations
 from adapters.canonical.facts import Price, constrain
 from adapters.canonical.faults import Fault
 from adapters.canonical.pairing import check_results
+from adapters.canonical.request import Request
 from adapters.registry import DIALECTS
 from gateway.flow.context import Prepared
 from gateway.flow.count import Counted
@@ -16,7 +17,7 @@ from gateway.flow.seals import Makers
 from gateway.flow.stops import own_stops
 from gateway.policy.tokens import Estimate
 from gateway.policy.tokens import estimate as measured
-from gateway.settings.snapshot import Alias, Target
+from gateway.settings.snapshot import Alias, Deployment, Target
 from gateway.structured.negotiate import negotiate
 
 MILLION = 1_000_000
@@ -43,7 +44,7 @@ def prepare(
     deployment = target.deployment
     facts = deployment.facts
     request, trimmed = counted.fit(target, alias.context)
-    check_results(request)
+    _check_history(request, deployment)
     sent, stops = own_stops(makers.bound(request, alias, target), deployment)
     fitted = constrain(sent, facts)
     dialect = DIALECTS[deployment.provider.dialect]
@@ -72,6 +73,21 @@ def prepare(
         asked=asked,
         stops=stops,
     )
+
+
+def _check_history(request: Request, deployment: Deployment) -> None:
+    """Calls and results belong together, unless the provider holds what came before.
+
+    :raises Fault: ``bad_request``, or ``unsupported`` where another protocol's provider does.
+    """
+    if not request.continues:
+        check_results(request)
+    elif deployment.provider.dialect != request.origin:
+        raise Fault(
+            "unsupported",
+            f"The request continues a conversation that a provider of {request.origin} keeps; "
+            f"{deployment.name} does not know it. Send the whole conversation.",
+        )
 
 
 def reservation(counted: Estimate, output: int, price: Price | None) -> int:

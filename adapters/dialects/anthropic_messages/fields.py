@@ -32,6 +32,7 @@ FIELDS: Mapping[str, Field] = {
         "marked text of the user's turn.",
     ),
     "instructions": _mapped("system", "System messages that open a chat join it."),
+    "continues": Field("mapped", None, "Only to a provider of the caller's own protocol."),
     "origin": Field("mapped", None, "Decides what is passed on untouched."),
     "tools": _mapped("tools", "Functions; tools of other protocols are dropped."),
     "tool_choice": _mapped("tool_choice", "auto, any for required, tool for a name, none."),

@@ -12,6 +12,7 @@ from adapters.dialects.base import Field
 
 FIELDS: Mapping[str, Field] = {
     "model": Field("mapped", "model", "The target's model name, never the alias."),
+    "continues": Field("mapped", None, "Only to a provider of the caller's own protocol."),
     "origin": Field("mapped", None, "Decides what is passed on untouched."),
     "messages": Field("mapped", "input", "Calls, results and reasoning are items of their own."),
     "instructions": Field("mapped", "instructions", "Several blocks are joined by an empty line."),

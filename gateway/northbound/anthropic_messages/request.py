@@ -88,11 +88,17 @@ def _parse(
         stream=bool(given.get("stream")),
         extras=_extras(given, dropped),
         headers=betas,
+        continues=_continues(given.get("thread")),
     )
-    if "thread" not in request.extras:
-        # A continued thread answers calls that only the provider knows.
+    if not request.continues:
         check_results(request)
     return Asked(request, dropped=(*dropped, *unsent))
+
+
+def _continues(thread: Any) -> bool:
+    """Whether the provider keeps the turns before these: then results answer calls that only it
+    knows."""
+    return isinstance(thread, Mapping) and thread.get("type") == "continue"
 
 
 def _check(given: Json, limits: Limits) -> None:

@@ -65,7 +65,7 @@ SAMPLES: dict[str, Any] = {
     "headers": {"anthropic-beta": "x"},
 }
 
-ELSEWHERE = {"model", "origin", "prompt", "sampling.limit_name"}
+ELSEWHERE = {"model", "origin", "continues", "prompt", "sampling.limit_name"}
 """Rows whose value is the gateway's business: alias, caller's dialect and words, prompts."""
 
 COMPANIONS: dict[str, dict[str, Any]] = {
