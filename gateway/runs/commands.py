@@ -203,6 +203,16 @@ class _Answering:
         told = {"kind": "in_doubt", "content": said(reason), "fatal": True}
         return self._provided(), self._settled("tool.failed", **told)
 
+    def said(self) -> Drafts:
+        """What a person says to a workflow's node; it must fit what was asked."""
+        asked = self._interrupt.asked
+        problems = self._check(asked["schema"], spoken(_told(self._given)))
+        if problems:
+            text = f"The answer does not fit what is asked for: {'; '.join(problems[:5])}."
+            raise Fault("bad_request", text)
+        told = {"interrupt_id": self._interrupt.id, "node": asked["node"]}
+        return (draft("input.provided", step=asked["node"], **told, value=_told(self._given)),)
+
     def topped_up(self) -> Drafts:
         added, asked = dict(self._given.added), self._interrupt.id
         return (draft("budget.topped_up", added=added, interrupt_id=asked, by=self._by),)
@@ -230,6 +240,9 @@ ANSWERS: Mapping[tuple[str, str], Callable[[_Answering], Drafts]] = {
     ("approval", "deny"): _Answering.denied,
     ("approval", "edit"): _Answering.edited,
     ("input", "result"): _Answering.result,
+    ("person", "approve"): _Answering.said,
+    ("person", "deny"): _Answering.said,
+    ("person", "result"): _Answering.said,
     ("budget", "top_up"): _Answering.topped_up,
     ("budget", "stop"): _Answering.stopped,
     ("in_doubt", "rerun"): _Answering.granted,
@@ -279,6 +292,15 @@ def _told(given: Answer) -> dict[str, Any]:
     if given.reason is not None:
         told["reason"] = given.reason
     return told
+
+
+def spoken(told: Mapping[str, Any]) -> Any:
+    """The value of what a person said to a node (:func:`_told`): yes or no with a comment, a
+    structured value, or a text."""
+    if told["action"] == "result":
+        return told.get("structured", "".join(part["text"] for part in told["content"]))
+    comment = {} if told.get("reason") is None else {"comment": told["reason"]}
+    return {"approved": told["action"] == "approve", **comment}
 
 
 def _text(arguments: Mapping[str, Any]) -> str:

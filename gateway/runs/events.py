@@ -53,8 +53,10 @@ EVENTS: Mapping[str, Shape] = {
     "agent.created": _shape("A team made a new agent.", "spec", "created_by"),
     "agent.finished": _shape("An agent's part is over.", "outcome"),
     "node.started": _shape("A workflow's node began.", "node kind", "input attempt"),
-    "node.finished": _shape("A node ended.", "node status", "output error"),
-    "node.skipped": _shape("A node is not needed, or can't run any more.", "node reason"),
+    "node.finished": _shape("A node ended.", "node status", "kind output error attempt"),
+    "node.skipped": _shape(
+        "A node is not needed, or can't run any more.", "node reason", "kind error attempt"
+    ),
     "model.started": _shape("A model turn began.", "model attempt request_id"),
     "model.attempt_failed": _shape(
         "A try at a provider failed; ``final`` where none follows.",

@@ -14,6 +14,7 @@ from adapters.canonical.parts import Part, Text, ToolResult
 from adapters.canonical.plain import parsed, parsed_parts
 from adapters.canonical.request import Message
 from adapters.wire.json import dumps
+from gateway.runs import nodes
 from gateway.runs.budget import more
 from gateway.runs.events import DELTAS, Event
 from gateway.runs.spec import parsed_spec
@@ -116,8 +117,12 @@ def _ended(run: Run, event: Event) -> Run:
 
 
 def _agent_started(run: Run, event: Event) -> Run:
-    specs = tuple(parsed(ToolSpec, tool) for tool in event.data["tools"])
-    return replace(run, tools={**run.tools, str(event.agent): specs})
+    name, specs = str(event.agent), tuple(parsed(ToolSpec, tool) for tool in event.data["tools"])
+    run = replace(run, tools={**run.tools, name: specs})
+    if event.step is None:
+        return run
+    thread = _thread(run, event)
+    return run.with_thread(replace(thread, met=(*thread.met, name)))
 
 
 def _handoff(run: Run, event: Event) -> Run:
@@ -144,6 +149,7 @@ def _model_started(run: Run, event: Event) -> Run:
             asked=(),
             open=event.step,
             tries=event.data["attempt"],
+            reason=None,
             faulty=run.faulty_turns(thread),
         )
     )
@@ -154,7 +160,8 @@ def _attempt_failed(run: Run, event: Event) -> Run:
         return run
     used = run.used.plus(event.data.get("usage"), event.data.get("cost_nano"))
     run = run.with_thread(replace(_thread(run, event), open=None))
-    return replace(run, used=used, failure={"reason": "model", "error": event.data["error"]})
+    failure = {"reason": "model", "error": event.data["error"]}
+    return nodes.broken(replace(run, used=used), event, failure)
 
 
 def _model_finished(run: Run, event: Event) -> Run:
@@ -207,12 +214,13 @@ def _settled(outcome: Literal["completed", "failed", "skipped"]) -> Callable[[Ru
         content = parsed(ToolResult, {"call_id": "", "content": data["content"]}).content
         problem = data.get("kind", data.get("reason"))
         call = replace(run.calls[data["call_id"]], phase="done", outcome=outcome)
-        run = run.with_call(replace(call, problem=problem, content=content))
+        told = data.get("structured")
+        run = run.with_call(replace(call, problem=problem, content=content, structured=told))
         if "usage" in data:
             run = replace(run, used=run.used.plus(data["usage"], data.get("cost_nano")))
         if data.get("fatal", False):
             error = {"kind": "internal", "message": _said(content)}
-            run = replace(run, failure={"reason": problem, "error": error})
+            run = nodes.broken(run, event, {"reason": problem, "error": error})
         return run
 
     return settle
@@ -228,7 +236,8 @@ def _said(content: Iterable[Part]) -> str:
 def _asks(kind: str, phase: Phase) -> Callable[[Run, Event], Run]:
     def ask(run: Run, event: Event) -> Run:
         iid, call_id = event.data["interrupt_id"], event.data.get("call_id")
-        interrupt = Interrupt(iid, kind, call_id, event.data)
+        asked_of = "person" if "node" in event.data else kind
+        interrupt = Interrupt(iid, asked_of, call_id, event.data)
         run = replace(run, interrupts={**run.interrupts, iid: interrupt})
         if call_id is None:
             return run
@@ -242,7 +251,8 @@ def _answered(run: Run, event: Event) -> Run:
     if iid not in run.interrupts:
         return run
     interrupt = replace(run.interrupts[iid], answer=event)
-    return replace(run, interrupts={**run.interrupts, iid: interrupt})
+    run = replace(run, interrupts={**run.interrupts, iid: interrupt})
+    return nodes.answered(run, event)
 
 
 def _granted(run: Run, event: Event) -> Run:
@@ -271,7 +281,7 @@ def _violated(run: Run, event: Event) -> Run:
     """A refused answer is told to the model like a user's remark; a refused call has a result."""
     if event.data["action"] == "fail":
         error = {"kind": "output_invalid", "message": "The contract of the agent was broken."}
-        return replace(run, failure={"reason": "contract", "error": error})
+        return nodes.broken(run, event, {"reason": "contract", "error": error})
     if "call_id" in event.data:
         return run
     thread, remark = _thread(run, event), Message("user", (Text(event.data["message"]),))
@@ -311,6 +321,7 @@ def _topped_up(run: Run, event: Event) -> Run:
 
 
 HANDLERS: Mapping[str, Callable[[Run, Event], Run]] = {
+    **nodes.HANDLERS,
     "run.started": _started,
     "run.waiting": _waiting,
     "run.resumed": _resumed,

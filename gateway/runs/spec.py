@@ -14,6 +14,7 @@ from typing import Any, Literal
 from adapters.canonical.parts import NO_EXTRAS, Text
 from adapters.canonical.plain import parsed, plain
 from adapters.canonical.request import Message, Reasoning, Request, Sampling
+from gateway.runs.workflow_spec import WorkflowSpec
 from gateway.tools.base import Policy, ToolSpec
 
 Kind = Literal["agent", "call", "workflow"]
@@ -98,13 +99,27 @@ class AgentSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Plan:
+    """How a run deals with plans: ``launch`` makes one, ``polish`` changes ``stored`` by
+    ``instruction``, ``production`` follows ``stored``. ``id`` and ``version`` are those that this
+    run's plan has."""
+
+    mode: Literal["launch", "polish", "production"] = "launch"
+    id: str | None = None
+    version: int = 1
+    instruction: str | None = None
+    stored: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RunSpec:
     """One run: who begins, with what, within which bounds.
 
     ``agents`` holds the first agent (``agent``) and all that it can reach. ``history`` is the
     conversation of ``previous_run_id``. ``call`` is the one request of a run of kind ``call``,
-    ``workflow`` the graph of one of kind ``workflow``. ``parent`` names the run whose tool call
-    this run is, ``depth`` counts the runs above it.
+    ``workflow`` the graph of one of kind ``workflow`` (whose name is then ``agent``), ``value`` its
+    input as JSON, ``plan`` the stored plan that its team follows or changes. ``parent`` names the
+    run whose tool call this run is, ``depth`` counts the runs above it.
     """
 
     kind: Kind
@@ -113,7 +128,9 @@ class RunSpec:
     input: tuple[Message, ...] = ()
     history: tuple[Message, ...] = ()
     call: Request | None = None
-    workflow: Mapping[str, Any] | None = None
+    workflow: WorkflowSpec | None = None
+    value: Any = None
+    plan: Plan | None = None
     budget: Budget = NO_BUDGET
     on_budget: OnBudget = "incomplete"
     on_disconnect: Literal["continue", "cancel"] = "continue"
@@ -153,6 +170,7 @@ Action = Literal[
 ACTIONS: Mapping[str, tuple[Action, ...]] = {
     "approval": ("approve", "deny", "edit"),
     "input": ("result",),
+    "person": ("approve", "deny", "result"),
     "budget": ("top_up", "stop"),
     "in_doubt": ("rerun", "result", "error", "fail"),
 }

@@ -14,7 +14,7 @@ from gateway.runs.tasks import Task
 from gateway.store.runs import EventRow, Standing, TaskRow
 
 SHOWN = ("tool", "arguments", "arguments_hash", "schema_hash", "expires_at", "default", "which",
-         "used", "limit", "idempotency_key", "schema")  # fmt: skip
+         "used", "limit", "idempotency_key", "schema", "node")  # fmt: skip
 """What a reader is shown of an open question."""
 
 

@@ -41,7 +41,8 @@ Content = tuple[Text | Media | Opaque, ...]
 @dataclass(frozen=True, slots=True)
 class Call:
     """One tool call of the model. ``approved`` is the hash of the tool's schema that a person
-    agreed to; ``problem`` is why the call has no result of its own."""
+    agreed to; ``problem`` is why the call has no result of its own; ``structured`` is the result as
+    JSON, where the tool gave one."""
 
     call_id: str
     name: str
@@ -55,6 +56,7 @@ class Call:
     outcome: Literal["completed", "failed", "skipped"] | None = None
     problem: str | None = None
     content: Content = ()
+    structured: Any = None
     child: str | None = None
     child_waits: str | None = None
 

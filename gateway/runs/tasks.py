@@ -50,7 +50,7 @@ def changes(before: Run | None, run: Run, event: Event) -> list[Task]:
     """What ``event`` changes in the records, between the states before and after it. A record
     keeps the name and the time of its beginning, whatever is said here later."""
     if before is None:
-        return []
+        return _pending(run, event)
     if event.type == "run.recovered":
         steps = [turn["step"] for turn in event.data["abandoned"]]
         return [_turn(before, event, step, "cancelled") for step in steps]
@@ -58,6 +58,8 @@ def changes(before: Run | None, run: Run, event: Event) -> list[Task]:
         return _model(before, event)
     if event.type.startswith("node."):
         return [_node(event)]
+    if event.type == "input.requested" and "node" in event.data:
+        return [_node(event, run.nodes[event.data["node"]].attempt)]
     status = CALLS.get(event.type)
     call_id = event.data.get("call_id")
     if status is None or call_id is None:
@@ -130,16 +132,28 @@ def _turn(before: Run, event: Event, step: str, status: Status) -> Task:
     )
 
 
-def _node(event: Event) -> Task:
-    ended = event.type != "node.started"
-    status: Status = "running"
-    if event.type == "node.skipped":
-        status = "skipped"
-    elif ended:
-        status = event.data["status"]
+def _pending(run: Run, event: Event) -> list[Task]:
+    """The nodes of a workflow that has just been made: each is there before it can begin."""
+    flow = run.spec.workflow
+    return [
+        Task(node.id, 1, "node", node.kind, None, node.id, "pending", event.at)
+        for node in (() if flow is None else flow.nodes)
+    ]
+
+
+NODES: Mapping[str, Status] = {
+    "node.started": "running",
+    "node.skipped": "skipped",
+    "input.requested": "paused",
+}
+
+
+def _node(event: Event, attempt: int = 1) -> Task:
+    status: Status = NODES.get(event.type) or event.data["status"]
+    ended = status in OVER
     return Task(
         task=event.data["node"],
-        attempt=event.data.get("attempt", 1),
+        attempt=event.data.get("attempt", attempt),
         kind="node",
         name=event.data.get("kind", ""),
         agent=event.agent,

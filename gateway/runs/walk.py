@@ -1,0 +1,323 @@
+"""One look at all nodes of a workflow: what each of them wants done now, collected. Pure.
+
+A walk reads the run's state and writes down drafts, effects, questions and times to look again;
+it changes nothing. It goes over the whole graph each time: what is settled says so itself, so a
+finished node can't run again. What a kind of node does is in :data:`WORK`, by kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Protocol
+
+from gateway.runs.actions import Ask, Effect, Emit, End, Finding, LookAgain
+from gateway.runs.agent import Rule, Scene, found
+from gateway.runs.arguments import Check
+from gateway.runs.binding import Scope, Unbound
+from gateway.runs.ending import unmade
+from gateway.runs.events import Draft, draft
+from gateway.runs.nodes import is_agent
+from gateway.runs.state import Node, Run, Thread
+from gateway.runs.workflow_spec import NodeSpec, WorkflowSpec
+
+Error = Mapping[str, Any]
+
+
+class Result(NamedTuple):
+    """How a graph ended: with an output, or with an error."""
+
+    output: Any = None
+    error: Error | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A node, where it stands in the run, and what it can refer to."""
+
+    node: NodeSpec
+    path: str
+    scope: Scope
+
+
+class Work(Protocol):
+    """What a kind of node does."""
+
+    def begin(self, walk: Walk, spot: Spot) -> None:
+        """All that it needs is there.
+
+        :raises Unbound: but not what it refers to.
+        """
+        ...
+
+    def go_on(self, walk: Walk, spot: Spot, state: Node) -> None:
+        """It has begun and is not over."""
+        ...
+
+
+@dataclass(slots=True)
+class Walk:
+    """What was found. ``ending`` is the end of the whole run, where a node has brought it."""
+
+    run: Run
+    at: float
+    check: Check
+    work: Mapping[str, Work]
+    drafts: list[Draft] = field(default_factory=list)
+    effects: list[Effect] = field(default_factory=list)
+    asks: list[Ask] = field(default_factory=list)
+    stops: list[str] = field(default_factory=list)
+    alarms: list[float] = field(default_factory=list)
+    busy: bool = False
+    ending: End | None = None
+    _begun: frozenset[str] | None = None
+
+    # a graph
+
+    def graph(self, place: str, flow: WorkflowSpec, given: Scope) -> Result | None:
+        """Go over a graph; how it ended, ``None`` while it has not.
+
+        :param place: what its nodes are under; nothing for the workflow itself.
+        :param given: what its nodes can refer to besides one another.
+        """
+        states = {node.id: self.run.nodes.get(under(place, node.id)) for node in flow.nodes}
+        outputs = {n: s.output for n, s in states.items() if s and s.status == "completed"}
+        settings = {name: one.get("default") for name, one in flow.settings.items()}
+        scope = {"settings": settings, **given, "nodes": outputs}
+        for node in flow.nodes:
+            spot = Spot(node, under(place, node.id), scope)
+            state = states[node.id]
+            if state is None:
+                self._consider(spot, flow, states)
+            elif state.status == "running":
+                self._go_on(spot, state)
+        return _result(flow, states)
+
+    def begun(self, place: str) -> bool:
+        """Whether anything under ``place`` has begun."""
+        if self._begun is None:
+            paths = self.run.nodes
+            self._begun = frozenset(part for path in paths for part in _above(path))
+        return place in self._begun
+
+    def _consider(self, spot: Spot, flow: WorkflowSpec, states: Mapping[str, Node | None]) -> None:
+        """Begin a node whose needs are settled, or see that it is not needed."""
+        needs = [states.get(name) for name in spot.node.needs]
+        if any(state is None or state.status == "running" for state in needs):
+            return
+        reason = _not_needed(spot.node, flow, states)
+        if reason is not None:
+            self.skip(spot, reason)
+            return
+        try:
+            self.work[spot.node.kind].begin(self, spot)
+        except Unbound as error:
+            self.start(spot, None)
+            told = {"kind": "unbound", "message": str(error)}
+            self.finish(spot, Node(spot.path, spot.node.kind, "running"), error=told)
+
+    def _go_on(self, spot: Spot, state: Node) -> None:
+        limit = spot.node.timeout
+        if limit is not None:
+            left = limit - (self.run.seconds(self.at) - state.since)
+            if left <= 0:
+                text = f"The node was not done within {limit:g} s of work."
+                self.fail(spot, state, {"kind": "timeout", "message": text})
+                return
+            self.alarms.append(self.at + left)
+        self.work[spot.node.kind].go_on(self, spot, state)
+
+    # what happens to a node
+
+    def start(
+        self,
+        spot: Spot,
+        given: Any,
+        *,
+        agent: str | None = None,
+        kind: str | None = None,
+        attempt: int = 1,
+    ) -> None:
+        """A node begins, with this input."""
+        told = {"node": spot.path, "kind": kind or spot.node.kind, "attempt": attempt}
+        self.drafts.append(draft("node.started", step=spot.path, agent=agent, input=given, **told))
+
+    def finish(
+        self, spot: Spot, state: Node, output: Any = None, error: Error | None = None
+    ) -> None:
+        """A node is over: with an output, or with an error that its own rules may soften."""
+        node, told = spot.node, {"node": spot.path, "kind": state.kind, "attempt": state.attempt}
+        if error is None:
+            self._end(spot.path, "node.finished", **told, status="completed", output=output)
+        elif state.attempt <= node.retries and error["kind"] not in FINAL:
+            self._end(spot.path, "node.finished", **told, status="failed", error=error)
+            again = state.attempt + 1
+            agent = self._agent_of(state)
+            self.start(spot, state.input, agent=agent, kind=state.kind, attempt=again)
+        elif node.on_error == "default_value":
+            told["output"] = node.default
+            self._end(spot.path, "node.finished", **told, status="completed", error=error)
+        elif node.on_error == "skip":
+            self._end(spot.path, "node.skipped", **told, reason="error", error=error)
+        else:
+            self._end(spot.path, "node.finished", **told, status="failed", error=error)
+
+    def fail(self, spot: Spot, state: Node, error: Error) -> None:
+        """End a node that may have something under way; that is stopped first."""
+        active = [t.name for t in self.threads(state.place) if self._active(t)]
+        if active:
+            self.stops += active
+            return
+        for thread in self.threads(state.place):
+            self._leave(thread)
+        for child in self.run.nodes.values():
+            if child.status == "running" and child.path.startswith(f"{state.place}/"):
+                told = {"node": child.path, "kind": child.kind, "attempt": child.attempt}
+                self._end(child.path, "node.finished", **told, status="cancelled")
+        self.finish(spot, state, error=error)
+
+    def skip(self, spot: Spot, reason: str) -> None:
+        """A node is not needed, or can't run any more."""
+        told = {"node": spot.path, "kind": spot.node.kind, "reason": reason}
+        self._end(spot.path, "node.skipped", **told)
+
+    def _end(self, path: str, type: str, **told: Any) -> None:
+        self.drafts.append(draft(type, step=path, **told))
+
+    def _agent_of(self, state: Node) -> str | None:
+        thread = self.run.threads.get(state.place)
+        return None if thread is None else thread.first
+
+    # threads
+
+    def threads(self, place: str) -> list[Thread]:
+        """The conversations of a node and of all in it."""
+        threads = self.run.threads.items()
+        return [t for name, t in threads if name == place or name.startswith(f"{place}/")]
+
+    def converse(
+        self,
+        spot: Spot,
+        state: Node,
+        rules: tuple[Rule, ...],
+        value: Callable[[Mapping[str, Any]], Any],
+    ) -> None:
+        """Push a node's conversation on.
+
+        :param value: makes the node's output of what was said last (``{text, value}``).
+        """
+        thread = self.run.threads[state.place]
+        finding = found(rules, Scene(self.run, thread, self.at, self.check))
+        for one in finding:
+            if isinstance(one, End):
+                self._thread_ended(spot, state, thread, one, value)
+            elif isinstance(one, Ask):
+                self.asks.append(one)
+        self._take(finding)
+
+    def _take(self, finding: Finding) -> None:
+        for one in finding:
+            if isinstance(one, Emit):
+                self.drafts += one.drafts
+            elif isinstance(one, Effect):
+                self.effects.append(one)
+        self.busy = self.busy or not finding
+
+    def _thread_ended(
+        self,
+        spot: Spot,
+        state: Node,
+        thread: Thread,
+        end: End,
+        value: Callable[[Mapping[str, Any]], Any],
+    ) -> None:
+        if end.whole:
+            self.ending = end
+        elif end.type == "run.completed":
+            self._leave(thread, "answered")
+            self.finish(spot, state, value(end.data["output"]))
+        else:
+            reason = end.data["reason"]
+            text = f"The node did not come to an answer: {reason}."
+            self.fail(spot, state, end.data.get("error", {"kind": reason, "message": text}))
+
+    def _leave(self, thread: Thread, outcome: str = "stopped") -> None:
+        """A conversation is over: open calls get a result, and its agent leaves."""
+        calls = self.run.calls.values()
+        mine = [c for c in calls if c.step.rpartition("/")[0] == thread.name]
+        self.drafts += [unmade(call) for call in mine if call.phase != "done"]
+        if thread.agent in thread.met and is_agent(thread.agent):
+            step = f"{thread.name}/{thread.turns}"
+            told = draft("agent.finished", step=step, agent=thread.agent, outcome=outcome)
+            self.drafts.append(told)
+
+    def _active(self, thread: Thread) -> bool:
+        calls = [c for c in self.run.calls.values() if c.phase in ("running", "child")]
+        mine = any(call.step.rpartition("/")[0] == thread.name for call in calls)
+        return mine or thread.open is not None
+
+    def later(self) -> tuple[LookAgain, ...]:
+        """When to look again although nothing happens."""
+        return (LookAgain(min(self.alarms)),) if self.alarms else ()
+
+
+FINAL = frozenset({"unbound", "denied"})
+"""Errors that another try can't change."""
+
+
+def under(place: str, node: str) -> str:
+    """The path of a node in a graph at ``place``."""
+    return f"{place}/{node}" if place else node
+
+
+def _above(path: str) -> Iterator[str]:
+    """Every place that a path is under."""
+    for position, sign in enumerate(path):
+        if sign == "/":
+            yield path[:position]
+
+
+def _not_needed(
+    node: NodeSpec, flow: WorkflowSpec, states: Mapping[str, Node | None]
+) -> str | None:
+    """Why a node whose needs are settled will not run; ``None`` if it will."""
+    needs = {name: state for name in node.needs if (state := states.get(name)) is not None}
+    for name, state in needs.items():
+        other = flow.find(name)
+        decides = other is not None and other.branch is not None and node.id in other.branch.targets
+        if decides and state.status == "completed" and node.id not in state.output["to"]:
+            return "branch"
+    there = [state for state in needs.values() if state.status == "completed"]
+    if len(there) == len(needs) or (node.join == "any" and there):
+        return None
+    bad = any(state.status in ("failed", "cancelled") for state in needs.values())
+    return "upstream_failed" if bad else "upstream_skipped"
+
+
+def _result(flow: WorkflowSpec, states: Mapping[str, Node | None]) -> Result | None:
+    """How a graph ended: the first error if a node failed, else the first output that is there."""
+    settled = [state for state in states.values() if state is not None]
+    if len(settled) < len(states) or any(state.status == "running" for state in settled):
+        return None
+    for state in settled:
+        if state.status in ("failed", "cancelled"):
+            error = state.error or {"kind": "cancelled", "message": "It was stopped."}
+            return Result(error={"node": state.path, **error})
+    for node in flow.nodes:
+        found = states[node.id]
+        if node.kind == "output" and found is not None and found.status == "completed":
+            return Result(found.output)
+    skipped = next((s for s in settled if s.status == "skipped" and _own(s)), settled[-1])
+    why = (skipped.error or {}).get("kind")
+    text = f"No output was reached: the node {skipped.path!r} was skipped ({why})."
+    return Result(error={"kind": "no_output", "message": text, "node": skipped.path})
+
+
+def _own(state: Node) -> bool:
+    """Whether a node was skipped for a reason of its own."""
+    return (state.error or {}).get("kind") not in ("upstream_failed", "upstream_skipped", "branch")
+
+
+def told_as(spot: Spot, path: str, **changed: Any) -> Spot:
+    """A spot for a step of a node's own making."""
+    return replace(spot, path=path, node=replace(spot.node, **changed))

@@ -1,0 +1,110 @@
+"""The workflow loop: what follows from where a graph stands. Pure; read it top to bottom.
+
+Everything that can go on goes on at once; what a failed node leaves behind is skipped and the rest
+is let finish; only when nothing is under way and somebody has to answer does the run wait.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gateway.runs.actions import WAIT, Decision, Emit, End, Halt, Stop
+from gateway.runs.agent import waiting
+from gateway.runs.arguments import Check
+from gateway.runs.binding import shown
+from gateway.runs.ending import closing
+from gateway.runs.events import Draft, draft
+from gateway.runs.node_work import WORK
+from gateway.runs.state import Run
+from gateway.runs.walk import Result, Walk
+
+
+def decide(run: Run, at: float, check: Check) -> Decision:
+    """What is to be done now; see :func:`gateway.runs.agent.decide`."""
+    if run.status not in ("running", "cancelling"):
+        return WAIT
+    end = _from_outside(run, at)
+    if end is not None:
+        return ended(run, end, at)
+    flow = run.spec.workflow
+    assert flow is not None
+    walk = Walk(run, at, check, WORK)
+    result = walk.graph("", flow, {"input": run.spec.value, "history": _history(run)})
+    if walk.ending is not None:
+        return ended(run, walk.ending, at)
+    if result is not None:
+        return ended(run, _end_of(result), at)
+    return _decision(walk)
+
+
+def _decision(walk: Walk) -> Decision:
+    """What is written comes first, what is stopped next; then what can be done is done."""
+    if walk.drafts:
+        return (Emit(tuple(walk.drafts)),)
+    if walk.stops:
+        return (Stop(tuple(walk.stops)),)
+    if walk.effects or walk.busy or not walk.asks:
+        return (*walk.effects, *walk.later())
+    children = tuple(child for ask in walk.asks for child in ask.children)
+    return (Emit((waiting(walk.run, walk.asks[0].what, children),)),)
+
+
+def _from_outside(run: Run, at: float) -> End | None:
+    """A caller wants no more, or the time is up."""
+    if run.status == "cancelling":
+        return End("run.cancelled", {})
+    limit = run.budget.seconds
+    if limit is not None and run.seconds(at) >= limit:
+        return End("run.incomplete", {"reason": "deadline"})
+    return None
+
+
+def _end_of(result: Result) -> End:
+    if result.error is None:
+        output = {"text": shown(result.output), "value": result.output}
+        return End("run.completed", {"output": output})
+    kind = result.error["kind"]
+    if kind == INCOMPLETE:
+        return End("run.incomplete", {"reason": "max_turns", "output": result.error["output"]})
+    return End("run.failed", {"reason": kind, "error": dict(result.error)})
+
+
+INCOMPLETE = "incomplete"
+"""The kind of error that is a bound met, not a fault: the run is then ``incomplete``."""
+
+
+def ended(run: Run, end: End, at: float) -> Decision:
+    """End the run: at once, or after what is under way has been stopped."""
+    if run.under_way or any(call.phase == "child" for call in run.calls.values()):
+        return (Halt(),)
+    told: dict[str, Any] = {"output": made(run), **end.data}
+    return (Emit((*_left(run), *closing(run, end.type, at, **told))),)
+
+
+def _left(run: Run) -> list[Draft]:
+    """The ends of nodes that were not over, and of those that never began."""
+    drafts = []
+    for node in run.nodes.values():
+        if node.status == "running":
+            told: dict[str, Any] = {"node": node.path, "kind": node.kind, "attempt": node.attempt}
+            drafts.append(draft("node.finished", step=node.path, **told, status="cancelled"))
+    for spec in run.spec.workflow.nodes if run.spec.workflow is not None else ():
+        if spec.id not in run.nodes:
+            told = {"node": spec.id, "kind": spec.kind, "reason": "ended"}
+            drafts.append(draft("node.skipped", step=spec.id, **told))
+    return drafts
+
+
+def made(run: Run) -> dict[str, Any]:
+    """What was made so far: the outputs of the workflow's own finished nodes."""
+    done = {n.path: n.output for n in run.nodes.values() if n.status == "completed"}
+    value = {path: output for path, output in done.items() if "/" not in path}
+    return {"text": None, "value": value}
+
+
+def _history(run: Run) -> list[dict[str, Any]]:
+    """The conversation before this run, as a node may be given it."""
+    return [
+        {"role": message.role, "content": "".join(getattr(p, "text", "") for p in message.parts)}
+        for message in run.spec.history
+    ]
