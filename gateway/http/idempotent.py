@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 import time
 from collections.abc import MutableMapping
 from typing import Any
@@ -26,8 +27,11 @@ from gateway.services.state import State
 HEADER = b"idempotency-key"
 LONGEST_KEY = 255
 
-NEVER = "/admin"
-"""Paths from here on are not kept: what they answer is shown once, or changes the gateway."""
+NEVER = re.compile(r"/admin(/.*)?|.*/stream-tokens")
+"""Paths whose answers are not kept: they hold keys, which are shown once, or change the gateway."""
+
+ITS_OWN = frozenset({"/runs"})
+"""Paths that keep their keys themselves: a run goes on without its readers."""
 
 TOLD_AGAIN = frozenset({"content-type", "cache-control", "x-accel-buffering", "x-should-retry"})
 TOLD_AGAIN_PREFIX = "x-gateway-"
@@ -159,11 +163,14 @@ def _lasting(headers: list[tuple[bytes, bytes]]) -> dict[str, str]:
 
 def _key(scope: Scope) -> str | None:
     """The caller's key, if this request may have one."""
-    if scope["type"] != "http" or scope["method"] != "POST" or scope["path"].startswith(NEVER):
+    if scope["type"] != "http" or scope["method"] != "POST":
+        return None
+    if scope["path"] in ITS_OWN:
         return None
     for name, value in scope["headers"]:
         if name == HEADER:
-            return str(value.decode("latin-1"))
+            kept = NEVER.fullmatch(scope["path"]) is None
+            return str(value.decode("latin-1")) if kept else None
     return None
 
 
