@@ -12,6 +12,7 @@ import logging
 import sqlite3
 import threading
 import time
+from collections import deque
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -57,7 +58,10 @@ class Writer:
     def __init__(self, conn: sqlite3.Connection, committed: Committed) -> None:
         self._conn = conn
         self._committed = committed
-        self._queue: SimpleQueue[Job | None] = SimpleQueue()
+        self._queue: deque[Job] = deque()
+        self._wakes: SimpleQueue[bool] = SimpleQueue()
+        """True where there is work, false where it is the last."""
+        self._waking = False
         self._owed: list[Job] = []
         self._commits: list[tuple[int, float]] = []
         self._synchronous: Durability = "normal"
@@ -74,12 +78,12 @@ class Writer:
         """Write what is queued, then end the thread and the connection."""
         if not self._closing:
             self._closing = True
-            self._queue.put(None)
+            self._wakes.put(False)
         await asyncio.to_thread(self._thread.join)
 
     def depth(self) -> int:
         """Jobs that wait, those that could not be written yet included."""
-        return self._queue.qsize() + len(self._owed)
+        return len(self._queue) + len(self._owed)
 
     def submit(
         self, apply: Apply, entry: Any, durability: Durability, *, must: bool
@@ -90,12 +94,22 @@ class Writer:
         """
         if self._closing or self._loop is None:
             raise unavailable(None, "write")
-        if not must and self._queue.qsize() >= QUEUE:
+        if not must and len(self._queue) >= QUEUE:
             raise unavailable(None, "queue")
         future: asyncio.Future[Any] = self._loop.create_future()
         # A commit in SQLite has happened or has not: there is never anything to undo.
-        self._queue.put(Job(apply, entry, durability, must, None, future, time.monotonic()))
+        self._queue.append(Job(apply, entry, durability, must, None, future, time.monotonic()))
+        if not self._waking:
+            self._waking = True
+            self._loop.call_soon(self._wake)
         return future
+
+    def _wake(self) -> None:
+        """Once for all jobs of a turn of the event loop: waking a thread costs as much as a row,
+        and what comes together is committed together (measured: 16 calls at once, 200 µs of
+        writing a call became 130)."""
+        self._waking = False
+        self._wakes.put(True)
 
     # in the thread
 
@@ -116,17 +130,14 @@ class Writer:
         """Wait for work; take all there is. What is owed comes first, in its old order."""
         group, self._owed = self._owed, []
         try:
-            job = self._queue.get(timeout=PAUSE if group else None)
-            while job is not None:
-                group.append(job)
-                if len(group) >= GROUP:
-                    break
-                job = self._queue.get_nowait()
-            else:
-                return False, group
+            open_ = self._wakes.get(timeout=PAUSE if group else None)
         except Empty:
-            pass
-        return True, group
+            open_ = True
+        while self._queue and len(group) < GROUP:
+            group.append(self._queue.popleft())
+        if self._queue:
+            self._wakes.put(open_)
+        return open_ or bool(self._queue), group
 
     def _write(self, group: list[Job]) -> list[Outcome]:
         try:
