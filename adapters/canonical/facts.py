@@ -57,7 +57,7 @@ class Rate:
 class Price:
     """A model's rates; ``None`` means that the table does not know that class.
 
-    ``date`` names the price table (its version and day), for the ledger.
+    ``date`` names the price table (its version and day) and writes the rates out, for the ledger.
     """
 
     input: Rate

@@ -179,7 +179,9 @@ class TestPrices:
         assert facts.price is not None
         assert facts.price.input == Rate(3_000_000_000, ((200_000, 6_000_000_000),))
         assert facts.price.cache_write_1h is not None
-        assert facts.price.date.startswith("genai-prices ")
+        table, _, rates = facts.price.date.partition("; USD per million tokens: ")
+        assert table.startswith("genai-prices ")
+        assert rates.startswith("input 3 (6 above 200000), output 15 (22.5 above 200000), ")
         assert facts.window == 200_000
 
     def test_behind_a_proxy_the_maker_of_the_model_counts(self, known: Known) -> None:
@@ -226,7 +228,10 @@ output = 0
         assert facts.price is not None
         assert facts.price.input == Rate(1_000, ((5, 250_000_000), (10, 500_000_000)))
         assert facts.price.output == Rate(0)
-        assert facts.price.date == "configuration"
+        assert facts.price.date == (
+            "configuration; USD per million tokens: "
+            "input 0.000001 (0.25 above 5) (0.5 above 10), output 0"
+        )
 
     def test_of_one_target_alone(self, loaded: Loaded) -> None:
         snapshot = loaded("""

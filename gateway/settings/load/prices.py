@@ -7,7 +7,7 @@ network.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -81,12 +81,12 @@ class PriceBook:
             cache_write_1h=_rate(prices.cache_write_1h_mtok),
             date=self.table,
         )
-        return Quote(price, info.context_window)
+        return Quote(_signed(price), info.context_window)
 
 
 def own_price(table: PriceTable) -> Price:
     """A price as the configuration states it."""
-    return Price(
+    price = Price(
         input=_own_rate(table.input),
         output=_own_rate(table.output),
         cache_read=_optional(table.cache_read),
@@ -94,6 +94,27 @@ def own_price(table: PriceTable) -> Price:
         cache_write_1h=_optional(table.cache_write_1h),
         date=OWN_TABLE,
     )
+    return _signed(price)
+
+
+def _signed(price: Price) -> Price:
+    """``price`` with its rates written out behind the table's name: the ledger's word on what a
+    row's cost was made from, whatever the configuration says later."""
+    rates = ", ".join(
+        f"{name} {_told(rate)}"
+        for name in ("input", "output", "cache_read", "cache_write", "cache_write_1h")
+        if (rate := getattr(price, name)) is not None
+    )
+    return replace(price, date=f"{price.date}; USD per million tokens: {rates}")
+
+
+def _told(rate: Rate) -> str:
+    steps = "".join(f" ({_usd(nanos)} above {start})" for start, nanos in rate.tiers)
+    return _usd(rate.base) + steps
+
+
+def _usd(nanos: int) -> str:
+    return f"{Decimal(nanos).scaleb(-9).normalize():f}"
 
 
 def _table_name(now: datetime) -> str:
