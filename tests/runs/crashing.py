@@ -1,0 +1,88 @@
+"""A gateway in a process of its own that kills itself with SIGKILL right after one event.
+
+``python -m tests.runs.crashing CONFIG PORT EFFECTS SEQ``: ``EFFECTS`` is the file in which the
+tools leave a line for everything that they do, ``SEQ`` the event after whose commit the process
+dies (0: never). The hook is here, around the store; the product knows nothing of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from adapters.canonical.clock import SystemClock
+from gateway.app import running
+from gateway.http.server import listening
+from gateway.settings.load import load
+from gateway.store.runs import Addition
+from gateway.tools.base import ToolContext, ToolSpec
+from gateway.tools.builtin import builtins
+from tests.harness import ENVIRONMENT
+from tests.runs.tools import Spy
+
+ANYTHING: Mapping[str, Any] = {"type": "object"}
+
+
+def worker(effects: Path, name: str, **spec: Any) -> Spy:
+    """A tool whose every effect is a line in a file: its name and its idempotency key."""
+
+    async def work(arguments: Mapping[str, Any], context: ToolContext) -> str:
+        await asyncio.sleep(0.01)
+        with effects.open("a") as file:
+            file.write(f"{name} {context.idempotency_key}\n")
+            file.flush()
+            os.fsync(file.fileno())
+        return f"{name} done"
+
+    return Spy(ToolSpec(name=name, parameters=ANYTHING, **spec), work)
+
+
+def die_after(state: Any, seq: int) -> None:
+    """Kill the process once event ``seq`` of any run is committed."""
+    store = state.store
+    create, add = store.create_run, store.add_run_events
+
+    def check(addition: Addition) -> None:
+        if any(event.seq == seq for event in addition.events):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    async def create_run(birth: Any, first: Addition, *rest: Any) -> Any:
+        found = await create(birth, first, *rest)
+        check(first)
+        return found
+
+    async def add_run_events(addition: Addition) -> bool:
+        written: bool = await add(addition)
+        if written:
+            check(addition)
+        return written
+
+    store.create_run, store.add_run_events = create_run, add_run_events
+
+
+async def serve(config: str, port: int, effects: Path, seq: int) -> None:
+    def read() -> Any:
+        return load(config, ENVIRONMENT)
+
+    with listening("127.0.0.1", port) as listener:
+        async with running(read(), read) as (app, state):
+            tools = [
+                worker(effects, "read", read_only=True),
+                worker(effects, "write"),
+                worker(effects, "mail"),
+            ]
+            state.runs.bench.tools().replace([*builtins(SystemClock()), *tools])
+            die_after(state, seq)
+            settings = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off")
+            await uvicorn.Server(settings).serve(sockets=[listener])
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4])))
