@@ -18,7 +18,11 @@ from tests.harness import ADMIN, KEYS, PROVIDERS, Harness, alias, aliases, gatew
 TIMEOUTS = {"connect": 2, "first_event": 5, "between_events": 5, "total": 8}
 PRICED = "".join(
     f'[facts."openai/{model}"]\nprice = {{ input = 1000, output = 1000 }}\n'
-    for model in ("slow-40+priced", "paced-100-30+priced", "fault-status-500+priced")
+    for model in (
+        "weigh-4+fault-slow-headers-0.6+priced",
+        "paced-100-30+priced",
+        "fault-status-500+priced",
+    )
 )
 
 
@@ -82,7 +86,7 @@ async def g(tmp_path: Path) -> AsyncIterator[Harness]:
         alias("endless", ("openai", "burst-100000"), timeouts=TIMEOUTS),
         alias("large", ("openai", "burst-4000"), timeouts={**TIMEOUTS, "total": 30}),
         alias("quick-held", ("openai", "echo+held"), commit="complete"),
-        alias("priced", ("openai", "slow-40+priced")),
+        alias("priced", ("openai", "weigh-4+fault-slow-headers-0.6+priced")),
         alias("failing", ("openai", "fault-status-500+priced"), retries=0),
     ]
     config = (

@@ -18,8 +18,8 @@ async def post(g: Harness, key: str, model: str = "m-openai", **fields: Any) -> 
 
 
 async def test_200_callers_at_a_budget_for_10_calls(g: Harness, books: Any, make_key: Any) -> None:
-    """All at once, with `max_tokens` set: the money is reserved before a call leaves, so that
-    what is spent and promised together never passes the budget."""
+    """All at once, with `max_tokens` set and used up: the money is reserved before a call leaves,
+    so that what is spent and promised together never passes the budget."""
     probe = await g.explain(await g.chat("priced", "one two three", max_tokens=100))
     nano = probe["attempts"][0]["reserved_nano"]
     assert nano > 0
@@ -42,7 +42,7 @@ async def test_200_callers_at_a_budget_for_10_calls(g: Harness, books: Any, make
     passed = [a for a in answers if a.status == 200]
     refused = [a for a in answers if a.status == 402]
     assert len(passed) + len(refused) == 200
-    assert len(passed) >= 10, "what ten calls may cost, ten calls may use"
+    assert 10 <= len(passed) <= 12, "ten may go; what they did not use may pay for another"
     assert g.simulator.log.total - before == len(passed)
     for answer in refused:
         error = answer.json()["error"]
