@@ -41,6 +41,7 @@ from gateway.services.prompts import refresh_prompts
 from gateway.services.runs import Runs
 from gateway.services.state import State
 from gateway.services.tracing import check_tracing
+from gateway.services.workflows import Workflows, check_workflows
 from gateway.settings.problems import ConfigError, Problem
 from gateway.settings.snapshot import Provider, Snapshot
 from gateway.store import connect, pepper
@@ -62,6 +63,7 @@ def check(snapshot: Snapshot) -> list[Problem]:
         *check_policy(snapshot),
         *check_prompts(snapshot),
         *check_agents(snapshot),
+        *check_workflows(snapshot),
         *check_tools(snapshot),
     ]
 
@@ -159,7 +161,15 @@ class _Parts:
         self._tools = Toolbox(clock)
         runs = Runs(store, clock, keyring, lambda: self.state.runtime, lambda: self._tools.registry)
         self.state = State(
-            runtime, keyring, store, logs, self.reload, int(clock.wall()), idempotency, runs
+            runtime,
+            keyring,
+            store,
+            logs,
+            self.reload,
+            int(clock.wall()),
+            idempotency,
+            runs,
+            Workflows(runs),
         )
         self._use(snapshot)
 

@@ -13,13 +13,18 @@ from adapters.wire.json import dumps
 from gateway.http.deps import Caller, Gateway, state_of
 from gateway.http.following import EventStream
 from gateway.http.kept import Body
-from gateway.northbound.runs.bodies import parse_answer, parse_run, parse_top_up
+from gateway.northbound.runs.bodies import NewRun, parse_answer, parse_run, parse_top_up
 from gateway.northbound.runs.shown import (
     event_json,
     event_page,
     run_list,
     run_object,
     task_object,
+)
+from gateway.northbound.runs.workflow_bodies import (
+    NewWorkflow,
+    is_workflow,
+    parse_workflow_run,
 )
 from gateway.policy.auth import Principal
 from gateway.services.runs import Runs
@@ -56,8 +61,14 @@ def _shown(row: RunRow, status: int = 200) -> Response:
 @router.post("/runs")
 async def begin(request: Request, caller: Caller, body: Body, runs: Service) -> Response:
     """Begin a run: 201 and where it is, or with ``stream`` its events from the first on."""
-    asked = parse_run(body)
-    row = await runs.create(caller, asked, body, request.headers.get("idempotency-key"))
+    key = request.headers.get("idempotency-key")
+    asked: NewRun | NewWorkflow
+    if is_workflow(body):
+        asked = parse_workflow_run(body)
+        row = await state_of(request).workflows.create(caller, asked, body, key)
+    else:
+        asked = parse_run(body)
+        row = await runs.create(caller, asked, body, key)
     if not asked.stream:
         return _shown(row, 201)
     run_id = row.birth.id

@@ -16,6 +16,7 @@ from gateway.observe.logs import Logs
 from gateway.policy.auth import Keyring
 from gateway.services.idempotency import Idempotency
 from gateway.services.runs import Runs
+from gateway.services.workflows import Workflows
 from gateway.settings.snapshot import Snapshot
 from gateway.store.base import Store
 
@@ -34,8 +35,9 @@ class State:
 
     ``reload`` reads the configuration again and swaps it in, or raises with what is wrong.
     ``started_at`` (Unix seconds) is when the models came into being, as far as callers see.
-    ``idempotency`` knows the calls under an ``Idempotency-Key``, ``runs`` the agents at work.
-    ``live`` holds the requests in flight, for the drain at the end.
+    ``idempotency`` knows the calls under an ``Idempotency-Key``, ``runs`` the agents at work,
+    ``workflows`` the graphs that can be run. ``live`` holds the requests in flight, for the drain
+    at the end.
     """
 
     runtime: Runtime
@@ -46,6 +48,7 @@ class State:
     started_at: int
     idempotency: Idempotency
     runs: Runs
+    workflows: Workflows
     live: set[Stoppable] = field(default_factory=set)
     draining: bool = False
 

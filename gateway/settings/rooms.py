@@ -135,5 +135,8 @@ class WorkflowTable(Table):
     """A graph of nodes; what a node may hold is checked by the workflow's own room."""
 
     description: str | None = None
+    input_schema: dict[str, Any] | None = None
+    settings: dict[str, dict[str, Any]] | None = None
     nodes: Annotated[dict[str, dict[str, Any]], Field(min_length=1)]
     output: Any = None
+    budget: dict[str, Any] | None = None

@@ -1,4 +1,4 @@
-"""Workflows over HTTP: what runs together, what is skipped, what waits, what is never done twice."""
+"""Workflows over HTTP: what runs together, is skipped, waits, is never done twice."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from adapters.simulator import Call, Say
+from gateway.tools.base import ToolOutcome
 from tests.harness import KEY, Harness, alias, gateway
 from tests.runs.following import answered, begin, data, read, watch
 from tests.runs.tools import slow, spy, use
@@ -191,8 +192,6 @@ async def test_a_map_keeps_the_order_within_its_bound(tmp_path: Path) -> None:
 
 async def test_a_loop_ends_by_its_condition_and_remembers(tmp_path: Path) -> None:
     async def count(arguments: Any, context: Any) -> Any:
-        from gateway.tools.base import ToolOutcome  # noqa: PLC0415
-
         n = arguments["n"] + 1
         return ToolOutcome((), structured={"n": n, "loop_history": ["never kept"]})
 
@@ -244,7 +243,8 @@ async def test_a_person_is_asked_and_what_waits_behind_is_pending(tmp_path: Path
         asked = data(events, "input.requested")[0]
         assert asked["arguments"]["message"] == "Send it?"
         assert events[-1]["data"]["for"] == "approval"
-        assert other.calls and not send.calls
+        assert other.calls
+        assert not send.calls
         rows = (await g.get(f"/runs/{run_id}/tasks", key=KEY)).json()["data"]
         status = {row["task"]: row["status"] for row in rows if row["kind"] == "node"}
         assert status == {

@@ -1,0 +1,173 @@
+"""A workflow is checked whole before it starts: one list, each flaw with its path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.app import check as check_all
+from gateway.northbound.runs.workflows import compiled
+from gateway.runs.workflow_check import Known, check
+from tests.harness import gateway
+
+NUMBER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"],
+          "additionalProperties": False}  # fmt: skip
+
+
+def call(prompt: str = "hi", **more: Any) -> dict[str, Any]:
+    return {"kind": "call", "model": "m", "prompt": prompt, **more}
+
+
+def flaws(nodes: dict[str, Any], parameters: Any = None, **more: Any) -> dict[str, str]:
+    made = compiled({"nodes": nodes, **more}, "w", {}.get)
+    answers = {agent.name: agent.output_schema for agent in made.agents}
+    found = [*made.flaws, *check(made.workflow, Known(answers, parameters or {}))]
+    return {flaw.path: flaw.message for flaw in found}
+
+
+FROM_A = {"from": "/nodes/a"}
+
+CASES: list[tuple[dict[str, Any], Any, str, str]] = [
+    ({"a": call("{{ /nodes/b }}"), "b": call("{{ /nodes/a }}")}, FROM_A, "nodes", "wait for"),
+    ({"a": call(needs=["x"])}, FROM_A, "nodes.a.needs", "no node 'x'"),
+    ({"a": call("{{ /nodes/x }}")}, FROM_A, "nodes.a.prompt", "no node 'x'"),
+    ({"a": call("{{ /settings/x }}")}, FROM_A, "nodes.a.prompt", "no setting 'x'"),
+    ({"a": call("{{ /wrong }}")}, FROM_A, "nodes.a.prompt", "begins with one of"),
+    ({"a": call()}, None, "nodes", "no output"),
+    ({"a": call(), "b": call()}, FROM_A, "nodes.b", "leads to nothing"),
+    ({"a": call()}, {"from": "/nodes/a/x"}, "nodes.output.value", "no 'x' in a value"),
+    (
+        {"a": call(output_schema=NUMBER)},
+        {"from": "/nodes/a/m"},
+        "nodes.output.value",
+        "no field 'm'",
+    ),
+    (
+        {"a": {"kind": "map", "over": {"from": "/input/n"}, "node": call()}},
+        FROM_A,
+        "nodes.a.over",
+        "integer can't be array",
+    ),
+    (
+        {"a": {"kind": "tool", "tool": "t", "arguments": {"n": "one"}}},
+        FROM_A,
+        "nodes.a.arguments",
+        "string can't be integer",
+    ),
+    (
+        {"a": {"kind": "tool", "tool": "t", "arguments": {}}},
+        FROM_A,
+        "nodes.a.arguments",
+        "required field 'n' is missing",
+    ),
+    (
+        {"a": {"kind": "loop", "times": 3, "max": 2, "node": call()}},
+        FROM_A,
+        "nodes.a.times",
+        "more than max",
+    ),
+    ({"a": {"kind": "loop", "node": call()}}, FROM_A, "nodes.a", "times or until"),
+    (
+        {"a": {"kind": "loop", "until": {"from": "/output", "is": 1}, "node": call()}},
+        FROM_A,
+        "nodes.a.until",
+        "no test 'is'",
+    ),
+    (
+        {
+            "a": {
+                "kind": "branch",
+                "cases": [{"when": {"from": "/input", "equals": 1}, "to": ["x"]}],
+            }
+        },
+        FROM_A,
+        "nodes.a.cases",
+        "no node 'x'",
+    ),
+    (
+        {"a": call(output_schema=NUMBER, on_error="default_value", default_value="x")},
+        FROM_A,
+        "nodes.a.default_value",
+        "string can't be object",
+    ),
+    ({"a": call(on_error="default_value")}, FROM_A, "nodes.a", "go together"),
+    (
+        {"a": {"kind": "workflow", "workflow": "none"}},
+        FROM_A,
+        "nodes.a.workflow",
+        "no workflow 'none'",
+    ),
+    (
+        {"a": {"kind": "map", "over": [1], "body": {"nodes": {"b": call("{{ /nodes/z }}")}}}},
+        FROM_A,
+        "nodes.a.body.nodes.b.prompt",
+        "no node 'z'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("nodes", "output", "path", "text"), CASES)
+def test_each_flaw_has_its_path(nodes: Any, output: Any, path: str, text: str) -> None:
+    found = flaws(nodes, {"t": NUMBER}, output=output, input_schema=NUMBER)
+    assert text in found.get(path, ""), found
+
+
+def test_a_node_of_two_cases_is_unreachable() -> None:
+    branch = {
+        "kind": "branch",
+        "cases": [{"when": {"from": "/input", "equals": 1}, "to": ["a"]}],
+        "else": ["b"],
+    }
+    both = call("{{ /nodes/a }} {{ /nodes/b }}")
+    nodes = {"r": branch, "a": call(), "b": call(), "both": both}
+    assert "unreachable" in flaws(nodes, output={"from": "/nodes/both"})["nodes.both"]
+    either = {**nodes, "both": {**both, "join": "any"}}
+    assert "nodes.both" not in flaws(either, output={"from": "/nodes/both"})
+
+
+def test_a_whole_workflow_has_no_flaws() -> None:
+    nodes = {
+        "a": call(output_schema=NUMBER),
+        "b": {"kind": "tool", "tool": "t", "arguments": {"n": {"from": "/nodes/a/n"}}},
+    }
+    assert flaws(nodes, {"t": NUMBER}, output={"from": "/nodes/b"}) == {}
+
+
+def test_a_workflow_that_contains_itself_is_refused() -> None:
+    written = {"w": {"nodes": {"a": {"kind": "workflow", "workflow": "w"}}, "output": FROM_A}}
+    made = compiled(written["w"], "w", written.get)
+    assert "contains itself" in made.flaws[0].message
+
+
+async def test_all_flaws_come_at_once_and_no_run_is_made(tmp_path: Path) -> None:
+    async with gateway(tmp_path) as g:
+        nodes = {"a": call("{{ /nodes/x }}"), "b": call(needs=["y"])}
+        answer = await g.post("/runs", {"workflow": {"nodes": nodes}, "input": 1})
+        assert answer.status == 400
+        error = answer.json()["error"]
+        assert error["code"] == "invalid_workflow"
+        for text in ("no node 'x'", "no node 'y'", "no output"):
+            assert text in error["message"]
+        misfit = {"nodes": {"a": call() | {"model": "m-openai"}}, "output": FROM_A,
+                  "input_schema": NUMBER}  # fmt: skip
+        answer = await g.post("/runs", {"workflow": misfit, "input": {"n": "x"}})
+        assert answer.status == 400
+        assert "input" in answer.json()["error"]["message"]
+
+
+async def test_the_configurations_workflows_are_proved_before_the_port_opens(
+    tmp_path: Path,
+) -> None:
+    table = """
+[workflows.bad.nodes.a]
+kind = "call"
+model = "none"
+prompt = "{{ /nodes/x }}"
+"""
+    async with gateway(tmp_path, table) as g:
+        problems = {p.where: p.message for p in check_all(g.state.snapshot)}
+    assert "no node 'x'" in problems["workflows.bad.nodes.a.prompt"]
+    assert "no output" in problems["workflows.bad.nodes"]
+    assert "'none' is no model" in problems["workflows.bad"]
