@@ -100,7 +100,7 @@ class _OpenPart:
         match head:
             case Text():
                 cited = (*head.citations, *notes.get("citation", ()))
-                return replace(head, text=head.text + tail, citations=cited, extras=extras)
+                return Text(head.text + tail, cited, extras)
             case Refusal():
                 return replace(head, text=head.text + tail, extras=extras)
             case ToolCall():

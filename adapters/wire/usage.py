@@ -40,9 +40,11 @@ class Counts:
         """The count at ``path``, e.g. ``take("input_tokens_details", "cached_tokens")``."""
         value: Any = self._raw
         for name in path:
-            value = value.get(name) if isinstance(value, Mapping) else None
+            value = value.get(name) if isinstance(value, dict | Mapping) else None
+        if value is None:
+            return None
         number = count(value)
-        if number is None and value is not None:
+        if number is None:
             self.invalid = True
         return number
 

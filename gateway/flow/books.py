@@ -16,7 +16,7 @@ from adapters.canonical.faults import Fault
 from gateway.flow.context import Call, Prepared
 from gateway.flow.gate import Gate
 from gateway.flow.prove import Proof
-from gateway.flow.record import Ended, Meter, request_end, settlement
+from gateway.flow.record import Ended, Meter, request_end, settlement, status_of
 from gateway.flow.shielded import shielded
 from gateway.flow.tracing import OPERATIONS, begin_try, end_try
 from gateway.observe.metrics import AttemptEnd
@@ -149,25 +149,27 @@ class Books:
 
         Goes on to its end although the caller be cancelled meanwhile.
         """
-        settled = self._settlement(one, fault)
-        if last:
-            settled = replace(settled, request=self._end(settled, one, chain))
-            self._closed = True
+        settled = self._settlement(one, fault, chain, last=last)
+        self._closed = self._closed or last
         self._tell(one, fault, settled)
         self._call.runtime.leases.discard(one.id)
         await shielded(self._call.runtime.store.settle_attempt(settled))
         return settled.cost_nano
 
-    def _settlement(self, one: Try, fault: Fault | None) -> Settlement:
+    def _settlement(
+        self, one: Try, fault: Fault | None, chain: Sequence[Fault], *, last: bool
+    ) -> Settlement:
         counts = one.proof.counts() if one.proof is not None else {}
         ended = Ended(fault, one.gate.committed, one.pumped, one.marks, counts)
-        return settlement(self._call, one.id, one.prepared, one.meter, ended)
+        end = self._end(one, ended, chain) if last else None
+        return settlement(self._call, one.id, one.prepared, one.meter, ended, end)
 
-    def _end(self, settled: Settlement, one: Try, chain: Sequence[Fault]) -> RequestEnd:
-        now = self._call.runtime.clock.monotonic()
-        first_cause = chain[0].kind if chain else settled.fault
+    def _end(self, one: Try, ended: Ended, chain: Sequence[Fault]) -> RequestEnd:
+        now, fault = self._call.runtime.clock.monotonic(), ended.fault
+        first = chain[0] if chain else fault
         timings = {"total": round((now - self._call.started) * 1000, 3)}
-        return request_end(settled, first_cause, one.number, timings)
+        first_cause = None if first is None else first.kind
+        return request_end(status_of(ended, one.meter), fault, first_cause, one.number, timings)
 
     async def cancelled(self, one: Try, chain: Sequence[Fault]) -> None:
         """The caller left: a proven end stays a success (case A04), anything else is a cancel.

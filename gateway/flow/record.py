@@ -188,9 +188,14 @@ def status_of(ended: Ended, meter: Meter) -> Status:
 
 
 def settlement(
-    call: Call, attempt_id: str, prepared: Prepared, meter: Meter, ended: Ended
+    call: Call,
+    attempt_id: str,
+    prepared: Prepared,
+    meter: Meter,
+    ended: Ended,
+    request: RequestEnd | None = None,
 ) -> Settlement:
-    """The row's last words. ``request`` is left for the caller of this to add."""
+    """The row's last words; ``request`` ends the call with it."""
     clock = call.runtime.clock
     used = consumed(prepared, meter, ended.fault)
     now = clock.monotonic()
@@ -230,6 +235,7 @@ def settlement(
             **call.redactions,
             **ended.counts,
         },
+        request=request,
     )
 
 
@@ -274,14 +280,17 @@ def _stages(marks: Mapping[str, float], pumped: Pumped | None) -> dict[str, floa
 
 
 def request_end(
-    settled: Settlement, first_cause: str | None, attempts: int, timings: Mapping[str, float]
+    status: Status,
+    fault: Fault | None,
+    first_cause: str | None,
+    attempts: int,
+    timings: Mapping[str, float],
 ) -> RequestEnd:
     """The end of the whole call, told by its last attempt."""
-    status = 200 if settled.fault is None else Fault(settled.fault, "").status
     return RequestEnd(
-        status=settled.status,
-        http_status=status,
-        fault=settled.fault,
+        status=status,
+        http_status=200 if fault is None else Fault(fault.kind, "").status,
+        fault=None if fault is None else fault.kind,
         first_cause=first_cause,
         attempts=attempts,
         timings=timings,

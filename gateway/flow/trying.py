@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from dataclasses import replace
 
 from adapters.canonical.events import Failed, Finished
 from adapters.canonical.faults import Fault
@@ -117,9 +116,11 @@ class Trying(ABC):
 
     def _timeouts(self, prepared: Prepared) -> Timeouts:
         """The target's time-outs, none longer than what is left of the call's deadline."""
-        timeouts = prepared.target.timeouts
+        own = prepared.target.timeouts
         left = self._tries.remaining(self._call.runtime.clock.monotonic())
-        return timeouts if timeouts.total <= left else replace(timeouts, total=left)
+        if own.total <= left:
+            return own
+        return Timeouts(own.connect, own.first_event, own.between_events, left)
 
     async def _ended(self, one: Try, fault: Fault | None) -> tuple[Outcome | None, Decision]:
         """Settle the row, then give the outcome or the next step."""

@@ -47,5 +47,6 @@ def _listed(headers: Headers, name: bytes, values: list[str]) -> None:
     text = ", ".join(values)
     if len(text) > LIST_LIMIT:
         text = text[: LIST_LIMIT - 3] + "..."
-    safe = "".join(c if " " <= c <= "~" else "?" for c in text)
-    headers.append((name, safe.encode()))
+    if not (text.isascii() and text.isprintable()):
+        text = "".join(c if " " <= c <= "~" else "?" for c in text)
+    headers.append((name, text.encode()))
