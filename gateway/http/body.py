@@ -112,8 +112,8 @@ def _inflate(body: bytes, window: int, limit: int) -> bytes:
     data = inflater.decompress(body, limit + 1)
     if len(data) > limit:
         raise _too_large(limit)
-    if not inflater.eof:
-        raise zlib.error("incomplete data")
+    if not inflater.eof or inflater.unused_data:
+        raise zlib.error("incomplete data, or more after its end")
     return data
 
 
@@ -128,8 +128,8 @@ def _unzstd(body: bytes, limit: int) -> bytes:
         if size > limit:
             raise _too_large(limit)
         chunks.append(chunk)
-    if not inflater.eof:
-        raise zstandard.ZstdError("incomplete data")
+    if not inflater.eof or inflater.unused_data:
+        raise zstandard.ZstdError("incomplete data, or more after its end")
     return b"".join(chunks)
 
 

@@ -75,6 +75,8 @@ async def test_compressed_bodies(g: Harness, encoding: str, squeeze) -> None:
     assert burst.status == 413
     broken = await g.post("/v1/chat/completions", squeeze(body)[:-8], headers=headers)
     assert broken.status == 400
+    more = await g.post("/v1/chat/completions", squeeze(body) + b"{}", headers=headers)
+    assert more.status == 400
     assert len(g.simulator.log) == 1
 
 

@@ -145,7 +145,8 @@ class Message:
         }
         if self.thoughts:
             shown = [text for text in map(answer.shown_reasoning, self.thoughts) if text]
-            message["reasoning_content"] = answer.SECTION_BREAK.join(shown)
+            if shown:  # Sealed reasoning has no text, and a stream says none either.
+                message["reasoning_content"] = answer.SECTION_BREAK.join(shown)
             kept = details(self.thoughts)
             if kept:
                 message["reasoning_details"] = kept

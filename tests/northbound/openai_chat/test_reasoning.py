@@ -67,6 +67,15 @@ def test_details_that_a_client_collects_from_a_stream_are_the_same(thoughts):
     assert collected == answered(*thoughts).get("reasoning_details", [])
 
 
+def test_sealed_reasoning_has_no_text_streamed_or_not():
+    thinking = Thinking("", sealed="c2Vh", dialect="anthropic-messages")
+    assert "reasoning_content" not in answered(thinking)
+    completion = Completion(parts=(thinking,), choices=(0,), terminal=Finished("stop"))
+    *events, terminal = unfold(completion)
+    encoder = CHAT.encoder(Envelope("chatcmpl-1", 1, "m"))
+    assert b"reasoning_content" not in encoder.feed(events) + encoder.finish(terminal)
+
+
 def test_a_chat_providers_own_details_come_back_whole():
     theirs = [
         {"type": "reasoning.text", "text": "a", "index": 0, "format": None, "x": 1},
