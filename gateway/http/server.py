@@ -85,11 +85,14 @@ class Server(uvicorn.Server):
     async def _drained(self) -> None:
         """Wait for the requests in flight, at most ``drain_seconds``; then end them in-band."""
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._state.snapshot.server.drain_seconds
+        seconds = self._state.snapshot.server.drain_seconds
+        runs = loop.create_task(self._state.runs.supervisor.drain(seconds))
+        deadline = loop.time() + seconds
         while self._state.live and loop.time() < deadline:  # noqa: ASYNC110 - a set has no event
             await asyncio.sleep(LOOK_EVERY)
         for exchange in list(self._state.live):
             exchange.stop(Fault("no_deployment", STOPPING, code="shutting_down", retry_after=1))
+        await runs
         self.should_exit = True
 
     def _told_to_reload(self) -> None:

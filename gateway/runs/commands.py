@@ -98,6 +98,16 @@ def expire(run: Run, at: float) -> Drafts:
     return closing(run, "run.expired", at) if run.status in IDLE else NOTHING
 
 
+def give_up(run: Run, at: float) -> Drafts:
+    """End a run that no worker can carry on with, through a mistake of the gateway's own."""
+    if run.status == "cancelling":
+        return closing(run, "run.cancelled", at)
+    if run.status != "running":
+        return NOTHING
+    error = {"kind": "internal", "message": "The gateway made a mistake. It is in its log."}
+    return closing(run, "run.failed", at, reason="internal", error=error)
+
+
 def lapse(run: Run, at: float) -> Drafts:
     """Settle the approvals that nobody has given or refused in time, by their defaults."""
     drafts: list[Draft] = []

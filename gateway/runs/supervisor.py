@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -30,8 +31,10 @@ TICK = 0.5
 """Seconds between looks at the books when nobody calls."""
 DUE = 50
 """Sleeping runs that are looked at in one tick."""
-CRASH_PAUSE = 1.0
+PAUSE = 1.0
 """Seconds for which a run that made its worker fail is left alone."""
+MAX_FAILURES = 3
+"""How often that may happen in a row before the run itself is taken to be the cause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,7 @@ class Supervisor:
         self._work: dict[str, asyncio.Task[None]] = {}
         self._executors: dict[str, Executor] = {}
         self._abandoned: set[asyncio.Task[None]] = set()
+        self._failures: Counter[str] = Counter()
         self._nudged = asyncio.Event()
         self._version: int | None = None
         self._renewed = 0.0
@@ -92,6 +96,7 @@ class Supervisor:
     async def drain(self, seconds: float) -> None:
         """Begin nothing new; let every run come to a border within ``seconds``, and release it."""
         self._draining = True
+        self._bench.hub.wake_all()
         for executor in self._executors.values():
             executor.draining = True
             executor.wake()
@@ -151,10 +156,11 @@ class Supervisor:
         run_id = row.birth.id
         task = asyncio.get_running_loop().create_task(self.carry_out(row), name=f"run:{run_id}")
         self._work[run_id] = task
-        task.add_done_callback(lambda _: self._ended(run_id))
+        task.add_done_callback(lambda done: self._ended(run_id, done))
 
-    def _ended(self, run_id: str) -> None:
-        self._work.pop(run_id, None)
+    def _ended(self, run_id: str, task: asyncio.Task[None]) -> None:
+        if self._work.get(run_id) is task:
+            del self._work[run_id]
         self.nudge()
 
     def lease_until(self) -> float:
@@ -166,14 +172,28 @@ class Supervisor:
         run_id = row.birth.id
         try:
             await self._execute(row)
+            self._failures.pop(run_id, None)
         except Lost:
             log.info("run %s: let go", run_id)
         except Fault as fault:
             log.warning("run %s: %s", run_id, fault.detail or fault.message)
-            await asyncio.sleep(CRASH_PAUSE)
+            await asyncio.sleep(PAUSE)
         except Exception:
             log.exception("run %s: its worker failed", run_id)
-            await asyncio.sleep(CRASH_PAUSE)
+            await self._failed(run_id)
+        finally:
+            await asyncio.shield(self._release(run_id, row.epoch))
+
+    async def _failed(self, run_id: str) -> None:
+        """A mistake of ours: try again, but not for ever."""
+        self._failures[run_id] += 1
+        if self._failures[run_id] < MAX_FAILURES:
+            await asyncio.sleep(PAUSE)
+            return
+        del self._failures[run_id]
+        now = self._bench.ledger.clock.wall()
+        with contextlib.suppress(Lost, Fault):
+            await self._bench.ledger.command(run_id, lambda run: commands.give_up(run, now))
 
     async def _execute(self, row: RunRow) -> None:
         ledger = self._bench.ledger
@@ -188,7 +208,6 @@ class Supervisor:
             await executor.run(orphaned=row.lease_until is not None)
         finally:
             del self._executors[row.birth.id]
-            await asyncio.shield(self._release(row.birth.id, tape.epoch))
 
     async def _release(self, run_id: str, epoch: int) -> None:
         with contextlib.suppress(Fault):  # the lease ends by itself

@@ -81,12 +81,13 @@ class Rig:
             cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
             stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
         )  # fmt: skip
-        async with asyncio.timeout(60):
-            while True:
+        async with asyncio.timeout(90):
+            while self.process.returncode is None:
                 with contextlib.suppress(aiohttp.ClientError):
                     async with self.http.get(f"{self.url}/healthz"):
                         return
                 await asyncio.sleep(0.05)
+        raise AssertionError(f"the gateway did not start: {self.process.returncode}")
 
     async def stop(self) -> None:
         if self.process is not None and self.process.returncode is None:
@@ -162,7 +163,7 @@ async def survive(one: Rig, kill_at: int) -> dict[str, Any]:
     run_id = await begin(one)
     helper = asyncio.create_task(person(one, run_id))
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(150):
             while not one.ended:
                 await one.follow(run_id)
                 assert one.process is not None

@@ -6,6 +6,7 @@ condition, so an addition is one compare-and-set in both databases.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -181,7 +182,9 @@ class RunsBook:
         rows = await self._db.read(_FREE, (now, limit))
         if len(rows) < limit:
             rows += await self._db.read(_PARENTS, (now, limit - len(rows)))
-        claims = [await self.claim_run(kept.run_row(row), owner, now, lease_until) for row in rows]
+        claims = await asyncio.gather(
+            *(self.claim_run(kept.run_row(row), owner, now, lease_until) for row in rows)
+        )
         return [row for row in claims if row is not None]
 
     async def claim_run(
