@@ -95,7 +95,10 @@ async def _on_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     kind = STATUS_KINDS.get(error.status_code, "bad_request")
     words = {
-        "not_found": "There is nothing at this path. The README lists the paths.",
+        "not_found": (
+            "There is nothing at this path. Calls go to /v1/chat/completions, /v1/responses, "
+            "/v1/messages or /v1/embeddings; GET /v1/models lists the models."
+        ),
         "method": "This path does not take this method.",
     }
     response = _answer(request, Fault(kind, words.get(kind, "The request can't be served.")))
