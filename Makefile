@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
 .PHONY: help install run test test-all check format bench bench-full soak faults clients lock clean \
-	environment test-environment system-packages
+	environment test-environment system-packages client-environment
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -23,6 +23,9 @@ test-environment:
 system-packages:
 	@.ci/packages
 
+client-environment: test-environment system-packages
+	@.ci/clients
+
 install: environment ## Set up .venv with the gateway command in it
 	@echo "Ready: $(BIN)/gateway --help"
 
@@ -32,7 +35,7 @@ run: environment ## Start the demo on PORT (8080): no key, no network
 test: test-environment ## Run the tests that need nothing but pip
 	$(PYTEST) -m "not all" -n $(WORKERS) --dist loadfile
 
-test-all: test-environment system-packages ## Run the tests that need Debian packages, npm or a browser
+test-all: test-environment system-packages client-environment ## Run the tests that need Debian packages, npm or a browser
 	$(PYTEST) -m all
 
 check: test-environment ## Lint, types and architecture
@@ -57,7 +60,7 @@ soak: test-environment ## Mixed load with faults for SOAK_MINUTES (30)
 faults: test-environment ## Show what becomes of each provider fault
 	$(PYTEST) -q -s tests/faults
 
-clients: test-environment system-packages ## Run the clients that people have, over both upstreams
+clients: client-environment ## Run the clients that people have, over both upstreams
 	$(PYTEST) -q -s -m all tests/clients
 
 lock: test-environment ## Pin the newest versions that pyproject.toml allows, with hashes
@@ -65,4 +68,5 @@ lock: test-environment ## Pin the newest versions that pyproject.toml allows, wi
 
 clean: ## Remove everything that was made
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf tests/clients/.venv tests/clients/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -87,6 +87,7 @@ def _check_history(request: Request, deployment: Deployment) -> None:
             "unsupported",
             f"The request continues a conversation that a provider of {request.origin} keeps; "
             f"{deployment.name} does not know it. Send the whole conversation.",
+            code="thread_unsupported_request",
         )
 
 

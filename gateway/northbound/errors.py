@@ -83,6 +83,9 @@ WORDS: Mapping[str, Words] = {
 }
 """A row for every kind; a test holds the two tables equal."""
 
+TOLD_IN_DETAIL = frozenset({"thread_unsupported_request"})
+"""Codes that Anthropic's clients look for in ``details``, to send the request in another way."""
+
 _TIME_HEALS = frozenset({"rate_limited"})
 """The caller's faults that go away by waiting."""
 
@@ -138,6 +141,8 @@ def error_object(fault: Fault, dialect: Dialect) -> dict[str, Any]:
     error["message"] = _cut(fault.message, MAX_MESSAGE)
     error["type"] = words.anthropic if anthropic else words.openai
     error["param"] = None if fault.param is None else _cut(fault.param, MAX_PARAM)
+    if anthropic and fault.code in TOLD_IN_DETAIL:
+        error["details"] = {"error_code": fault.code}
     # A fault whose raiser gave no code carries its kind; the protocols have older words for some.
     error["code"] = words.code if fault.code == fault.kind else _cut(fault.code, MAX_PARAM)
     return error
