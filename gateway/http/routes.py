@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Route
 
 from adapters.canonical.faults import Fault
-from gateway.http import admin, agents, health, kept, messages, models, prompts, runs
+from gateway.http import admin, agents, health, kept, messages, models, plans, prompts, runs
 from gateway.http.conversation import Conversation
 from gateway.http.embeddings import Embeddings
 from gateway.http.endpoint import Endpoint
@@ -72,7 +72,7 @@ def doors(state: State) -> FastAPI:
     embeddings = Embeddings(state)
     for path in ("/v1/embeddings", "/embeddings"):
         app.router.routes.append(Route(path, embeddings, methods=["POST"]))
-    for room in (health, models, messages, kept, runs, agents, prompts, admin):
+    for room in (health, models, messages, kept, runs, agents, plans, prompts, admin):
         app.include_router(room.router)
     app.add_exception_handler(Fault, _on_fault)
     app.add_exception_handler(HTTPException, _on_http)

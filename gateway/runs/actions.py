@@ -56,6 +56,21 @@ class MakeCall:
 
 
 @dataclass(frozen=True, slots=True)
+class Keep:
+    """Store a definition for later runs as the newest version of ``name``, then write these
+    events. One that is the newest already is not stored again."""
+
+    name: str
+    spec: Mapping[str, Any]
+    drafts: tuple[Draft, ...]
+
+    @property
+    def key(self) -> str:
+        """One of a kind among the actions under way."""
+        return f"keep:{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
 class Halt:
     """Stop whatever is under way, first kindly and then for good, and write down how it stood."""
 
@@ -74,7 +89,7 @@ class LookAgain:
     at: float
 
 
-Effect = LookUpTools | AskModel | MakeCall
+Effect = LookUpTools | AskModel | MakeCall | Keep
 Action = Emit | Effect | Halt | Stop | LookAgain
 Decision = tuple[Action, ...]
 """Nothing in it: wait for what is under way, or for somebody."""

@@ -220,7 +220,7 @@ def _answer(scene: Scene, text: str) -> Finding:
 
 def _value(scene: Scene, text: str) -> tuple[Any, list[str]]:
     """The answer as JSON where a schema asks for that, and what is wrong with it."""
-    schema = scene.agent.output_schema
+    schema = scene.thread.output_schema or scene.agent.output_schema
     if schema is None:
         return None, []
     try:

@@ -30,7 +30,7 @@ def turn_request(run: Run, thread: Thread) -> Request:
         return run.spec.call
     agent = run.spec.find(thread.agent)
     tools = offered(run, agent)
-    schema = agent.output_schema
+    schema = thread.output_schema or agent.output_schema
     return Request(
         model=agent.model,
         messages=_messages(run, thread, agent),

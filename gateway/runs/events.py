@@ -49,7 +49,7 @@ EVENTS: Mapping[str, Shape] = {
     "run.cancelled": _shape("A caller ended it.", _END, "reason"),
     "run.expired": _shape("Nobody answered, or no worker came, within its time to live.", _END),
     "agent.started": _shape("An agent takes part, with these tools.", "tools", "missing"),
-    "agent.handoff": _shape("An agent gave the conversation to another.", "to call_id"),
+    "agent.handoff": _shape("An agent gave the conversation to another.", "to", "call_id"),
     "agent.created": _shape("A team made a new agent.", "spec", "created_by"),
     "agent.finished": _shape("An agent's part is over.", "outcome"),
     "node.started": _shape("A workflow's node began.", "node kind", "input attempt"),

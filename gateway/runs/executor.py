@@ -19,6 +19,7 @@ from gateway.runs.actions import (
     Effect,
     Emit,
     Halt,
+    Keep,
     LookAgain,
     LookUpTools,
     MakeCall,
@@ -35,7 +36,7 @@ from gateway.runs.spec import AgentSpec
 from gateway.runs.status import ENDED
 from gateway.runs.toolcall import Children, ToolCalls
 from gateway.runs.turn import Turn
-from gateway.store.runs import Birth
+from gateway.store.runs import AgentRow, Birth
 from gateway.tools.base import ToolSpec
 
 log = logging.getLogger("gateway.runs")
@@ -178,8 +179,23 @@ class Executor:
                 work = self._calls.make(call_id, self._children)
             case LookUpTools(agent=name, thread=thread):
                 work = self._introduce(name, thread)
+            case Keep():
+                work = self._keep(effect)
         task = asyncio.get_running_loop().create_task(work, name=f"{self.tape.run.id}:{effect.key}")
         self._tasks[effect.key] = task
+
+    async def _keep(self, effect: Keep) -> None:
+        """Store a definition, unless that was done before a crash."""
+        store, project = self._bench.ledger.store, self._birth.project
+        kept = False
+        while not kept:
+            newest = await store.agent(project, effect.name, None)
+            if newest is not None and not newest.deleted and newest.spec == effect.spec:
+                break
+            version = 1 if newest is None else newest.version + 1
+            now = self._bench.ledger.clock.wall()
+            kept = await store.put_agent(AgentRow(project, effect.name, version, now, effect.spec))
+        await self.tape.record(effect.drafts)
 
     async def _introduce(self, name: str, thread: str | None) -> None:
         """Write down which tools an agent has now."""

@@ -127,6 +127,8 @@ def _agent_started(run: Run, event: Event) -> Run:
 
 def _handoff(run: Run, event: Event) -> Run:
     to = event.data["to"]
+    if "call_id" not in event.data:  # in a team: the next one has a conversation of its own
+        return run
     told = (Text(f"The conversation is now with {to}."),)
     call = run.calls[event.data["call_id"]]
     run = run.with_call(replace(call, phase="done", outcome="completed", content=told))

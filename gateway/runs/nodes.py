@@ -15,7 +15,9 @@ from gateway.runs.events import Event
 from gateway.runs.spec import AgentSpec
 from gateway.runs.state import Node, Run, Thread
 
-TALKING = frozenset({"call", "agent"})
+TEAM = frozenset({"coordinator", "planner", "factory", "publisher", "member"})
+"""Kinds of the nodes that are a team's steps."""
+TALKING = frozenset({"call", "agent"}) | TEAM
 """Kinds of nodes that are a conversation; the input of such a node is its messages."""
 THREADED = TALKING | {"tool"}
 """Kinds of nodes that have a thread: all that can call a model or a tool."""
@@ -46,7 +48,9 @@ def _started(run: Run, event: Event) -> Run:
     said = () if given is None or kind not in TALKING else given["messages"]
     messages = tuple(parsed(Message, one) for one in said)
     agent = str(event.agent)
-    return run.with_thread(Thread(node.place, agent, messages, first=agent))
+    schema = given.get("output_schema") if given is not None and kind in TALKING else None
+    thread = Thread(node.place, agent, messages, first=agent, output_schema=schema)
+    return run.with_thread(thread)
 
 
 def _finished(run: Run, event: Event) -> Run:

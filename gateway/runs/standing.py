@@ -63,6 +63,8 @@ def summary(run: Run) -> dict[str, Any]:
     )
     shown["agent"] = next((thread.agent for thread in run.threads.values()), run.spec.agent)
     shown["started"] = run.started
+    if run.spec.plan is not None:
+        shown["plan"] = {"id": run.spec.plan.id, "version": run.spec.plan.version}
     return shown
 
 

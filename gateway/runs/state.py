@@ -87,7 +87,8 @@ class Thread:
 
     ``open`` is the step of a model turn under way. ``first`` is who began, where that is not the
     run's own first agent; ``met`` are those whose tools have been looked up for this thread;
-    ``failure`` is what it can't go on from (a run of one thread has it itself). ``asked`` are the
+    ``failure`` is what it can't go on from (a run of one thread has it itself);
+    ``output_schema`` is asked of this thread in place of its agent's own. ``asked`` are the
     calls of the last turn; their results join the messages when the next turn begins. ``faulty``
     counts turns in a row whose calls all went wrong. ``reason`` is why the last turn ended.
     """
@@ -104,6 +105,7 @@ class Thread:
     first: str | None = None
     met: tuple[str, ...] = ()
     failure: Mapping[str, Any] | None = None
+    output_schema: Mapping[str, Any] | None = None
 
     @property
     def next_step(self) -> str:

@@ -83,7 +83,7 @@ class Walk:
         states = {node.id: self.run.nodes.get(under(place, node.id)) for node in flow.nodes}
         outputs = {n: s.output for n, s in states.items() if s and s.status == "completed"}
         settings = {name: one.get("default") for name, one in flow.settings.items()}
-        scope = {"settings": settings, **given, "nodes": outputs}
+        scope = {"settings": settings, "workflow": flow.name, **given, "nodes": outputs}
         for node in flow.nodes:
             spot = Spot(node, under(place, node.id), scope)
             state = states[node.id]
@@ -261,7 +261,10 @@ class Walk:
         return (LookAgain(min(self.alarms)),) if self.alarms else ()
 
 
-FINAL = frozenset({"unbound", "denied"})
+INCOMPLETE = "incomplete"
+"""The kind of error that is a bound met, not a fault: the run is then ``incomplete``, too."""
+
+FINAL = frozenset({"unbound", "denied", INCOMPLETE})
 """Errors that another try can't change."""
 
 

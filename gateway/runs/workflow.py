@@ -6,6 +6,7 @@ is let finish; only when nothing is under way and somebody has to answer does th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from gateway.runs.actions import WAIT, Decision, Emit, End, Halt, Stop
@@ -16,7 +17,11 @@ from gateway.runs.ending import closing
 from gateway.runs.events import Draft, draft
 from gateway.runs.node_work import WORK
 from gateway.runs.state import Run
-from gateway.runs.walk import Result, Walk
+from gateway.runs.team import TeamWork
+from gateway.runs.walk import INCOMPLETE, Result, Walk, Work
+
+KINDS: Mapping[str, Work] = {**WORK, "team": TeamWork()}
+"""By kind of node: what it does."""
 
 
 def decide(run: Run, at: float, check: Check) -> Decision:
@@ -28,7 +33,7 @@ def decide(run: Run, at: float, check: Check) -> Decision:
         return ended(run, end, at)
     flow = run.spec.workflow
     assert flow is not None
-    walk = Walk(run, at, check, WORK)
+    walk = Walk(run, at, check, KINDS)
     result = walk.graph("", flow, {"input": run.spec.value, "history": _history(run)})
     if walk.ending is not None:
         return ended(run, walk.ending, at)
@@ -67,10 +72,6 @@ def _end_of(result: Result) -> End:
     if kind == INCOMPLETE:
         return End("run.incomplete", {"reason": "max_turns", "output": result.error["output"]})
     return End("run.failed", {"reason": kind, "error": dict(result.error)})
-
-
-INCOMPLETE = "incomplete"
-"""The kind of error that is a bound met, not a fault: the run is then ``incomplete``."""
 
 
 def ended(run: Run, end: End, at: float) -> Decision:

@@ -115,7 +115,7 @@ class Agents:
         """All of them, by name; the configuration's first."""
         rows = await self._store.agents(self._project)
         own: list[Known] = [(agent, None) for agent in self._files.values()]
-        return own + [(_spec(row), row) for row in rows if row.name not in self._files]
+        return own + [(_spec(row), row) for row in rows if _is_own(row, self._files)]
 
     async def get(self, name: str, version: int | None = None) -> Known:
         """An agent, by default its newest version.
@@ -124,7 +124,8 @@ class Agents:
         """
         if name in self._files and version is None:
             return self._files[name], None
-        row = None if name in self._files else await self._store.agent(self._project, name, version)
+        other = name in self._files or ":" in name
+        row = None if other else await self._store.agent(self._project, name, version)
         if row is not None and not row.deleted:
             return _spec(row), row
         names = [agent.name for agent, _ in await self.list()]
@@ -217,6 +218,12 @@ def fit(agent: AgentSpec, principal: Principal, snapshot: Snapshot, registry: Re
         except SchemaRefused as why:
             text = f"The output_schema of {place} can't be used: {why}."
             raise Fault("bad_request", text, param="output_schema") from None
+
+
+def _is_own(row: AgentRow, files: Mapping[str, AgentSpec]) -> bool:
+    """Whether a row is a caller's agent, not hidden by one of the configuration; ``plan:ID`` is a
+    plan, kept in the same book."""
+    return row.name not in files and ":" not in row.name
 
 
 def _spec(row: AgentRow) -> AgentSpec:

@@ -15,20 +15,21 @@ from pathlib import Path
 from typing import Any
 
 from adapters.canonical.faults import Fault
+from adapters.canonical.plain import parsed
 from gateway.northbound.runs.agents import budget
 from gateway.northbound.runs.workflow_bodies import NewWorkflow
 from gateway.northbound.runs.workflows import Compiled, compiled
 from gateway.policy.auth import Principal
 from gateway.runs.binding import shown
 from gateway.runs.budget import least
-from gateway.runs.spec import AgentSpec, RunSpec
+from gateway.runs.spec import AgentSpec, Plan, RunSpec
 from gateway.runs.workflow_check import Flaw, Known, check
 from gateway.runs.workflow_spec import WorkflowSpec
 from gateway.services.agents import MAX_REACHED, Agents, file_agents, fit, references
 from gateway.services.runs import Runs
 from gateway.settings.problems import Problem
 from gateway.settings.snapshot import Snapshot
-from gateway.store.runs import RunRow
+from gateway.store.runs import AgentRow, RunRow
 from gateway.tools.base import Registry
 
 MAX_FILE = 1_000_000
@@ -139,6 +140,8 @@ class Workflows:
         flaws = [*made.flaws, *check(flow, known), *flaws, *self._misfit(flow, asked.input)]
         if flaws:
             raise _refused(flaws)
+        plan = await self._plan(principal, flow, asked)
+        reached = (*reached, *_of_plan(plan, reached))
         for agent in reached:
             self._fit(agent, principal)
         settings = self._runs.bench.runtime().snapshot.extra["runs"]["on_budget"]
@@ -149,6 +152,7 @@ class Workflows:
             history=asked.history,
             workflow=flow,
             value=asked.input,
+            plan=plan,
             budget=least(asked.budget, budget(made.budget)),
             on_budget=asked.on_budget or settings,
             on_disconnect=asked.on_disconnect,
@@ -173,6 +177,35 @@ class Workflows:
             hint = f" Did you mean {near[0]!r}?" if near else ""
             raise Fault("not_found", f"There is no such workflow here.{hint}", param="workflow")
         return compiled(written[workflow], workflow, written.get)
+
+    # plans
+
+    async def plan(self, project: str, plan_id: str, version: int | None = None) -> AgentRow:
+        """A stored plan, by default its newest version.
+
+        :raises Fault: ``not_found``.
+        """
+        row = await self._runs.bench.ledger.store.agent(project, f"plan:{plan_id}", version)
+        if row is None or row.deleted:
+            raise Fault("not_found", "There is no plan of this id here.", param="plan_id")
+        return row
+
+    async def _plan(
+        self, principal: Principal, flow: WorkflowSpec, asked: NewWorkflow
+    ) -> Plan | None:
+        if not any(node.team is not None for node in flow.nodes):
+            if asked.mode != "launch":
+                text = f"mode {asked.mode!r} is for a workflow with a team."
+                raise Fault("bad_request", text, param="mode")
+            return None
+        if asked.plan_id is None:
+            return Plan(id=self._runs.bench.ledger.clock.new_id("plan_"))
+        row = await self.plan(principal.project, asked.plan_id)
+        if row.spec["workflow"] != flow.name:
+            text = f"This plan is of the workflow {row.spec['workflow']!r}."
+            raise Fault("bad_request", text, param="plan_id")
+        version = row.version + (1 if asked.mode == "polish" else 0)
+        return Plan(asked.mode, asked.plan_id, version, asked.instruction, row.spec)
 
     # what it needs
 
@@ -211,6 +244,13 @@ class Workflows:
             any_model = next((name for name in snapshot.aliases if principal.may_use(name)), "")
             agent = replace(agent, model=any_model)  # nobody speaks: only the tool is looked at
         fit(agent, principal, snapshot, self._registry)
+
+
+def _of_plan(plan: Plan | None, known: Iterable[AgentSpec]) -> list[AgentSpec]:
+    """The agents that a stored plan brings along."""
+    stored = () if plan is None or plan.stored is None else plan.stored["agents"]
+    names = {agent.name for agent in known}
+    return [parsed(AgentSpec, one) for one in stored if one["name"] not in names]
 
 
 async def _named(agents: Agents, name: str) -> AgentSpec:

@@ -35,6 +35,7 @@ def run_object(row: RunRow) -> dict[str, Any]:
         "trace": summary.get("trace"),
         "usage": summary.get("usage"),
         "current_agent": summary.get("agent"),
+        "plan": summary.get("plan"),
         "created_at": birth.created_at,
         "updated_at": standing.updated_at,
         "ended_at": standing.ended_at,
@@ -71,6 +72,17 @@ def agent_object(spec: AgentSpec, row: AgentRow | None) -> dict[str, Any]:
         "version": None if row is None else row.version,
         "created_at": None if row is None else row.created_at,
         **plain(spec),
+    }
+
+
+def plan_object(plan_id: str, row: AgentRow) -> dict[str, Any]:
+    """A plan as ``GET /plans/{id}`` shows it."""
+    return {
+        "id": plan_id,
+        "object": "plan",
+        "version": row.version,
+        "created_at": row.created_at,
+        **row.spec,
     }
 
 
