@@ -19,7 +19,7 @@ import pytest
 
 from gateway.cli.exits import Exit
 
-START = 5.0
+START = 50.0
 """Seconds that a start may take on a busy machine; the bench holds it to 1.5."""
 
 SIMULATED = """\

@@ -214,10 +214,10 @@ HOSTILE = [
 
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_time_grows_with_the_text_and_not_faster(unit: str) -> None:
-    """Ten times the text takes about ten times as long, and never more than a bound that is far
-    above the 6 ms a 10 kB that are promised, because test machines are busy."""
+    """Ten times the text takes about ten times as long (a square would take a hundred times), and
+    never more CPU than a bound that is far above the 6 ms a 10 kB that are promised, because test machines are busy."""
     small, big = (_seconds((unit * size)[:size]) for size in (20_000, 200_000))
-    assert big < 0.02 + 30 * small, (small, big)
+    assert big < 0.05 + 60 * small, (small, big)
     assert big < 20 * 0.05
 
 
@@ -229,7 +229,7 @@ def test_prose_is_cheap() -> None:
 def _seconds(text: str) -> float:
     best = 9.0
     for _ in range(3):
-        started = time.perf_counter()
+        started = time.thread_time()
         SCANNER.find(text)
-        best = min(best, time.perf_counter() - started)
+        best = min(best, time.thread_time() - started)
     return best
