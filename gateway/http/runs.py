@@ -12,8 +12,15 @@ from adapters.canonical.faults import Fault
 from adapters.wire.json import dumps
 from gateway.http.deps import Caller, Gateway, state_of
 from gateway.http.following import EventStream
+from gateway.http.run_views import VIEWS
 from gateway.http.kept import Body
-from gateway.northbound.runs.bodies import NewRun, parse_answer, parse_run, parse_top_up
+from gateway.northbound.runs.bodies import (
+    NewRun,
+    parse_answer,
+    parse_fork,
+    parse_run,
+    parse_top_up,
+)
 from gateway.northbound.runs.shown import (
     event_json,
     event_page,
@@ -142,12 +149,32 @@ Followed = Annotated[RunRow, Depends(_reader)]
 @router.get("/runs/{run_id}/events")
 async def events(request: Request, state: Gateway, row: Followed) -> Response:
     """The events after the reader's place: a stream that follows the run, or a page of JSON."""
+    view = request.query_params.get("format")
+    if view is not None:
+        return _projected(request, state, row, view)
     cursor = _cursor(request, row)
     if "application/json" in request.headers.get("accept", ""):
         return await _page(state, row, cursor)
     if cursor == row.standing.last_seq and row.standing.ended_at is not None:
         return Response(status_code=204)  # which tells a browser not to come back
     return EventStream(state, row.birth.id, cursor, headers={RUN: row.birth.id})
+
+
+def _projected(request: Request, state: State, row: RunRow, view: str) -> Response:
+    """The run in another vocabulary; the reader's place counts that one's frames."""
+    make = VIEWS.get(view)
+    if make is None:
+        text = f"format is one of {', '.join(VIEWS)}."
+        raise Fault("bad_request", text, param="format")
+    frames = make(row.birth.id, row.birth.created_at, _seen(request))
+    return EventStream(state, row.birth.id, 0, frames=frames, headers={RUN: row.birth.id})
+
+
+def _seen(request: Request) -> int:
+    """How many frames the reader has: the larger of the header's and the query's."""
+    header = request.headers.get("last-event-id") or None
+    query = request.query_params.get("starting_after")
+    return max((_place(text) for text in (header, query) if text is not None), default=0)
 
 
 async def _page(state: State, row: RunRow, cursor: int) -> Response:
@@ -236,6 +263,20 @@ async def budget(
     """Add to its budget."""
     key = request.headers.get("idempotency-key")
     return _shown(await runs.top_up(caller, run_id, parse_top_up(body), key))
+
+
+@router.post("/runs/{run_id}/fork")
+async def fork(
+    request: Request,
+    run_id: str,
+    caller: Caller,
+    body: Body,
+    runs: Service,
+    place: Annotated[int, Query(alias="from", ge=1)],
+) -> Response:
+    """Begin a new run that branches off this one after an event, with something changed."""
+    key = request.headers.get("idempotency-key")
+    return _shown(await runs.fork(caller, run_id, place, parse_fork(body), key), 201)
 
 
 @router.delete("/runs/{run_id}")

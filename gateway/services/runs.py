@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from adapters.canonical.clock import Clock
 from adapters.canonical.faults import Fault
 from adapters.canonical.request import Message, Request
 from gateway.flow.context import Runtime
-from gateway.northbound.runs.bodies import NewRun
+from gateway.northbound.runs.bodies import Fork, NewRun
 from gateway.policy.auth import Keyring, Principal
 from gateway.runs import commands
 from gateway.runs.bench import Bench
 from gateway.runs.budget import least
 from gateway.runs.events import Draft, draft
+from gateway.runs.fork import Changes, NotThere, fork
 from gateway.runs.hub import Hub
 from gateway.runs.ledger import Command, Ledger, Lost
 from gateway.runs.spec import AgentSpec, Answer, RunSpec
@@ -156,6 +158,33 @@ class Runs:
             return existing
         self.supervisor.nudge()
         return await self.get(principal, birth.id)
+
+    async def fork(
+        self, principal: Principal, run_id: str, seq: int, changed: Fork, key: str | None = None
+    ) -> RunRow:
+        """Begin a new run that branches off an old one after event ``seq``.
+
+        :raises Fault: ``bad_request`` for a place or a change that is none.
+        """
+        row = await self.get(principal, run_id)
+        if not 1 <= seq <= row.standing.last_seq:
+            text = f"The run has events 1 to {row.standing.last_seq}; fork from one of them."
+            raise Fault("bad_request", text, param="from")
+        events = await self.ledger.read(run_id, 0)
+        changes = Changes(changed.model, changed.instructions, changed.input, changed.results)
+        try:
+            spec, copied = fork(events, seq, changes)
+        except NotThere as why:
+            raise Fault("bad_request", f"It can't be changed: {why}.", param="changes") from None
+        if changed.metadata is not None:
+            spec = replace(spec, metadata=changed.metadata)
+        for agent in spec.agents:
+            fit(agent, principal, self._runtime().snapshot, self._tools())
+        origin = {"run_id": run_id, "seq": seq, "copied": len(copied)}
+        digest = hashlib.sha256(repr((run_id, seq, changed)).encode()).digest()
+        return await self.begin(
+            principal, spec, key=key, digest=digest, events=copied, forked_from=origin
+        )
 
     async def start_call(
         self, principal: Principal, request: Request, key: str | None = None
