@@ -14,7 +14,7 @@ import aiohttp
 from adapters.simulator.meter import tokens
 from tests.harness import alias
 
-ROUNDS = 12
+ROUNDS = 10
 CALLERS = 16
 SECONDS = (0.02, 0.5)
 """How long a round's load runs before the kill."""
