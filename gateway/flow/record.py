@@ -34,6 +34,9 @@ from gateway.store.base import RequestEnd, Settlement, Status, UsageSource
 
 MILLION = 1_000_000
 
+WIRE_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}(?:\[\d{1,6}\]|\.[a-z][a-z0-9_]{0,39})*")
+"""A field's path as the protocols write it: snake case, list places, dots."""
+
 
 def cost(usage: Usage, price: Price | None) -> int | None:
     """Nano-dollars for ``usage``, each class once; ``None`` where the price is not known.
@@ -56,6 +59,15 @@ def cost(usage: Usage, price: Price | None) -> int | None:
     for tokens, rate in charges:
         total += tokens * (rate if rate is not None else price.input).at(prompt)
     return (total + MILLION // 2) // MILLION
+
+
+def told_name(name: str) -> str:
+    """A dropped field's name as the books may keep it.
+
+    A caller can put anything into the name of an unknown field, even content or a secret: what
+    is no plain wire name is told as ``(unnamed)``. The caller itself sees it in the header.
+    """
+    return name if WIRE_NAME.fullmatch(name) else "(unnamed)"
 
 
 class Meter:
@@ -226,7 +238,7 @@ def settlement(
         upstream_status=_upstream_status(ended),
         upstream_request_id=_upstream_request_id(ended),
         model_reported=_named(meter.model),
-        dropped=prepared.dropped,
+        dropped=tuple(map(told_name, prepared.dropped)),
         adjusted=prepared.adjusted,
         injected=prepared.encoded.injected,
         timings=_stages(ended.timings, ended.pumped),
