@@ -19,12 +19,14 @@ from gateway.http.ending import Ending
 from gateway.http.endpoint import MEGABYTE, Endpoint, is_strict
 from gateway.http.exchange import Exchange
 from gateway.http.headers import head_headers
+from gateway.http.run_models import RunDoor
 from gateway.http.sink import BodySink, StreamSink
 from gateway.northbound.base import Envelope, Northbound
 from gateway.northbound.base import Limits as BodyLimits
 from gateway.services.aliases import resolve
 from gateway.services.prompts import with_model, with_output
 from gateway.services.responses import Session, session
+from gateway.services.run_models import is_run
 from gateway.services.state import State
 
 
@@ -48,6 +50,10 @@ class Conversation(Endpoint):
         body = await read_body(exchange.receive, exchange.headers, limit)
         limits = BodyLimits(choices=runtime.snapshot.server.max_n)
         given = with_model(runtime, self._northbound.parse(body, exchange.headers, limits))
+        if is_run(given.request.model):
+            door = RunDoor(state, exchange, self._northbound, self._prefix, given)
+            await door.serve(principal, body)
+            return
         alias = resolve(runtime.snapshot, principal, given.request.model)
         given = with_output(runtime, alias, given)
         async with session(runtime, principal, given, exchange.id, alias.deadline) as kept:

@@ -85,7 +85,9 @@ class EventStream(Response):
         await self._send(exchange, RETRY)
         while not tail.ended and not self._state.draining:
             page = await tail.read(ping)
-            await self._send(exchange, self._frames(page) if page else PING)
+            data = self._frames(page) if page else PING
+            if data:
+                await self._send(exchange, data)
         await exchange.write(b"", more=False)
 
     async def _send(self, exchange: Exchange, data: bytes) -> None:

@@ -1,4 +1,5 @@
-"""``GET /v1/models``: the aliases that the key may use, each in the caller's dialect."""
+"""``GET /v1/models``: the aliases, agents and workflows that the key may use, each in the caller's
+dialect."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from adapters.canonical.faults import Fault
 from gateway.http.deps import Caller, Gateway
 from gateway.northbound import anthropic_messages, openai_chat
 from gateway.services.aliases import visible
+from gateway.services.run_models import is_run, run_models
 
 router = APIRouter()
 
@@ -23,7 +25,8 @@ def _shape(request: Request) -> Any:
 @router.get("/models", include_in_schema=False)
 async def models(request: Request, state: Gateway, caller: Caller) -> dict[str, Any]:
     """All of them, in the configuration's order."""
-    names = (alias.name for alias in visible(state.snapshot, caller))
+    names = [alias.name for alias in visible(state.snapshot, caller)]
+    names += await run_models(state, caller)
     found: dict[str, Any] = _shape(request).models_list(names, state.started_at)
     return found
 
@@ -32,7 +35,8 @@ async def models(request: Request, state: Gateway, caller: Caller) -> dict[str, 
 @router.get("/models/{model:path}", include_in_schema=False)
 async def model(model: str, request: Request, state: Gateway, caller: Caller) -> dict[str, Any]:
     """One of them; names may hold slashes."""
-    if model in {alias.name for alias in visible(state.snapshot, caller)}:
+    names = {alias.name for alias in visible(state.snapshot, caller)}
+    if model in names or (is_run(model) and model in await run_models(state, caller)):
         found: dict[str, Any] = _shape(request).model_object(model, state.started_at)
         return found
     raise Fault(

@@ -12,8 +12,8 @@ from adapters.canonical.faults import Fault
 from adapters.wire.json import dumps
 from gateway.http.deps import Caller, Gateway, state_of
 from gateway.http.following import EventStream
-from gateway.http.run_views import VIEWS
 from gateway.http.kept import Body
+from gateway.http.run_views import VIEWS
 from gateway.northbound.runs.bodies import (
     NewRun,
     parse_answer,

@@ -18,7 +18,6 @@ from adapters.canonical.faults import Fault
 from adapters.canonical.plain import parsed
 from gateway.northbound.runs.agents import budget
 from gateway.northbound.runs.workflow_bodies import NewWorkflow
-from gateway.northbound.runs.workflows import Compiled, compiled
 from gateway.policy.auth import Principal
 from gateway.runs.binding import shown
 from gateway.runs.budget import least
@@ -27,6 +26,7 @@ from gateway.runs.workflow_check import Flaw, Known, check
 from gateway.runs.workflow_spec import WorkflowSpec
 from gateway.services.agents import MAX_REACHED, Agents, file_agents, fit, references
 from gateway.services.runs import Runs
+from gateway.services.workflow_compile import Compiled, compiled
 from gateway.settings.problems import Problem
 from gateway.settings.snapshot import Snapshot
 from gateway.store.runs import AgentRow, RunRow

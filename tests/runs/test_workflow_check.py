@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gateway.app import check as check_all
-from gateway.northbound.runs.workflows import compiled
+from gateway.services.workflow_compile import compiled
 from gateway.runs.workflow_check import Known, check
 from tests.harness import gateway
 

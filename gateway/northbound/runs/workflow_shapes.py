@@ -12,7 +12,6 @@ from pydantic import ConfigDict, Field, TypeAdapter, with_config
 from typing_extensions import TypedDict
 
 from gateway.northbound.runs.agents import AgentBody, BudgetBody, Name
-from gateway.runs.workflow_spec import MAX_ITEMS
 from gateway.tools.base import Policy
 
 _STRICT = with_config(ConfigDict(extra="forbid"))
@@ -118,7 +117,7 @@ class MapBody(Body, total=False):
 
     kind: Required[Literal["map"]]
     over: Required[Any]
-    concurrency: Annotated[int, Field(ge=1, le=MAX_ITEMS)]
+    concurrency: Annotated[int, Field(ge=1, le=1000)]
 
 
 @_STRICT
