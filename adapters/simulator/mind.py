@@ -30,6 +30,7 @@ _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _KEYS = re.compile(r"[\"'`](\w{1,40})[\"'`]")
 _SPEAKS_OF_KEYS = re.compile(r"\b(?:keys?|fields?|propert(?:y|ies))\b", re.IGNORECASE)
 _DECODER = json.JSONDecoder()
+_WANTS_OBJECT = re.compile(r"\b(one|single) JSON object\b")
 _MOST_BRACES = 16
 """Places in one text at which a schema is looked for."""
 
@@ -48,7 +49,7 @@ def content(ask: Ask) -> str:
         schema, prompt = _schema_in_words(ask)
     if schema is not None:
         return orjson.dumps(instance(schema, prompt)).decode()
-    if ask.json_object:
+    if ask.json_object or _object_in_words(ask):
         keys = _KEYS.findall(ask.prompt) if _SPEAKS_OF_KEYS.search(ask.prompt) else ["echo"]
         return orjson.dumps(dict.fromkeys(keys or ["echo"], ask.prompt)).decode()
     lines = [
@@ -74,6 +75,13 @@ def _schema_in_words(ask: Ask) -> tuple[Mapping[str, Any] | None, str]:
             if isinstance(value, dict) and ("properties" in value or "$defs" in value):
                 return value, ask.prompt.replace(text[start:end], " ")
     return None, ask.prompt
+
+
+def _object_in_words(ask: Ask) -> bool:
+    """Whether the instructions want an object without saying which, as a caller's JSON mode
+    reaches models that have none."""
+    spoken = [turn.text for turn in ask.turns if turn.role in ("system", "developer")]
+    return any(_WANTS_OBJECT.search(text) for text in spoken)
 
 
 def _medium(kind: str, mime: str, size: int | None) -> str:

@@ -55,8 +55,10 @@ def langchain(kind: str) -> Command:
         suite = f"{PROGRAMS / 'langchain_suite.py'}::{kind}"
         return [
             *(str(PYTHON / "python"), "-m", "pytest", suite, "-q", "-c", "/dev/null"),
-            *("--rootdir", str(home), "--noconftest", "-o", "asyncio_mode=auto"),
-            *("-p", "no:cacheprovider", "-p", "no:benchmark"),
+            *("--rootdir", str(home), "--noconftest", "-p", "no:cacheprovider"),
+            # one loop for all tests, because the package keeps its connections between them
+            *("-o", "asyncio_mode=auto", "-o", "asyncio_default_test_loop_scope=session"),
+            *("-o", "asyncio_default_fixture_loop_scope=session"),
         ]
 
     return command

@@ -1,12 +1,24 @@
 """LangChain's standard tests of chat models, on its OpenAI and Anthropic packages."""
 
+import base64
 import os
 
+import httpx
+import pytest
 from langchain_anthropic import ChatAnthropic
 from langchain_openai import ChatOpenAI
 from langchain_tests.integration_tests import ChatModelIntegrationTests
 
 MODEL = os.environ["MODEL"]
+DOT = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+@pytest.fixture(autouse=True)
+def pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The suite fetches its picture from the web, which is out of reach here."""
+    monkeypatch.setattr(httpx, "get", lambda url, **_: httpx.Response(200, content=DOT))
 
 
 class _OpenAI(ChatModelIntegrationTests):
@@ -20,7 +32,12 @@ class _OpenAI(ChatModelIntegrationTests):
 
     @property
     def chat_model_params(self):
-        return {"model": MODEL, "max_retries": 0, "use_responses_api": self.responses}
+        return {
+            "model": MODEL,
+            "max_retries": 0,
+            "use_responses_api": self.responses,
+            "stream_usage": True,  # off by default at any other address than OpenAI's
+        }
 
     @property
     def supports_image_inputs(self):
