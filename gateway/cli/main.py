@@ -6,11 +6,11 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from gateway.cli import backup, check, keys, serve, simulate, usage
+from gateway.cli import backup, check, keys, runs, serve, simulate, usage
 from gateway.cli.exits import MEANINGS, CommandError, Exit
 from gateway.cli.output import out, say
 
-FAMILIES = (serve, check, simulate, keys, usage, backup)
+FAMILIES = (serve, check, simulate, keys, usage, runs, backup)
 """Each has ``add(subparsers)``, which names its ``run(args) -> int``."""
 
 EXAMPLES = """\
