@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import gc
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 
@@ -59,6 +59,7 @@ SWEEP_EVERY = 3600.0
 def check(snapshot: Snapshot) -> list[Problem]:
     """What the rooms find wrong with a configuration that has the right shape."""
     return [
+        *_check_providers(snapshot),
         *check_tracing(snapshot.observe),
         *check_policy(snapshot),
         *check_prompts(snapshot),
@@ -66,6 +67,17 @@ def check(snapshot: Snapshot) -> list[Problem]:
         *check_workflows(snapshot),
         *check_tools(snapshot),
     ]
+
+
+def _check_providers(snapshot: Snapshot) -> Iterator[Problem]:
+    """Each adapter is made once as it would be for serving: it looks into the CA file, at the
+    proxy's URL and at the headers' values. It opens nothing."""
+    for provider in snapshot.providers.values():
+        try:
+            _adapter(provider, SystemClock())
+        except ValueError as error:
+            reason = str(error).removeprefix(f"provider {provider.name!r}: ")
+            yield Problem(f"providers.{provider.name}", reason)
 
 
 async def serve(

@@ -128,6 +128,28 @@ class TestConfig:
         assert gateway("check", GATEWAY_CONFIG="other.toml").code == Exit.OK
         assert gateway("check", "--config", "other.toml").code == Exit.OK
 
+    @pytest.mark.parametrize(
+        ("setting", "word"),
+        [
+            ('ca_file = "gateway.toml"', "PEM"),
+            ('proxy = "nope"', "proxy must be an http"),
+            ('proxy = "socks5://127.0.0.1:1"', "proxy must be an http"),
+            ('headers = { X-Team = "a\\nb" }', "control character"),
+        ],
+    )
+    def test_a_provider_that_could_not_be_reached_so(
+        self, gateway: Gateway, config: Path, setting: str, word: str
+    ) -> None:
+        """What only the transport can judge is found by ``check``, and before the port opens."""
+        text = config.read_text()
+        config.write_text(text.replace('prices = "none"', f'prices = "none"\n{setting}'))
+        for command in (("check",), ("serve", "--port", "0")):
+            ran = gateway(*command)
+            assert ran.code == Exit.CONFIG, ran.err
+            assert "providers.local: " in ran.err
+            assert word in ran.err
+            assert "Traceback" not in ran.err
+
     def test_check_in_json(self, gateway: Gateway, config: Path) -> None:
         ran = gateway("check", "--format", "json")
         assert json.loads(ran.out) == []
