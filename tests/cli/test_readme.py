@@ -39,7 +39,7 @@ def demo(tmp_path: Path, command_environment: dict[str, str]) -> Iterator[str]:
 
 
 def address(said: Path) -> str:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         if found := re.search(r"address +(http://\S+)", said.read_text()):
             return found[1]

@@ -122,7 +122,10 @@ class Teller:
     def inside(self, item: dict[str, Any]) -> Iterator[dict[str, Any]]:
         if item["type"] == "message":
             for number, part in enumerate(item["content"]):
-                for frame in self.part(part):
+                told = list(self.part(part))
+                if not told:
+                    return  # Parts come in their order: the item's end tells the rest, too.
+                for frame in told:
                     yield {"content_index": number, **frame}
         elif item["type"] == "reasoning":
             for number, part in enumerate(item["summary"]):
