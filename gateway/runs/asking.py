@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 from adapters.canonical.parts import Text, ToolResult
 from adapters.canonical.request import FunctionTool, JsonSchema, Message, PromptRef, Request
 from gateway.runs.spec import AgentSpec
 from gateway.runs.state import Run, Thread
+from gateway.runs.workflow_spec import WorkflowSpec
 from gateway.tools.base import ToolSpec
 
 HANDOFF = "transfer_to_"
@@ -77,9 +79,27 @@ def child_spec(reference: str, description: str | None) -> ToolSpec:
         name=child_name(reference),
         description=description or f"Ask the {kind} {name}.",
         parameters=CHILD_PARAMETERS,
-        kind="workflow" if kind == "workflow" else "agent",
+        kind="agent" if kind == "agent" else "workflow",
         idempotent=True,
     )
+
+
+def flow_spec(reference: str, flow: WorkflowSpec) -> ToolSpec:
+    """The tool that a workflow is for an agent: its input and its open settings are the schema."""
+    properties: dict[str, Any] = {"input": flow.input_schema or {"type": "string"}}
+    chosen = {
+        name: {**one["schema"], "default": one["default"]}
+        for name, one in flow.settings.items()
+        if one["open"]
+    }
+    if chosen:
+        properties["settings"] = {
+            "type": "object",
+            "properties": chosen,
+            "additionalProperties": False,
+        }
+    parameters = {**CHILD_PARAMETERS, "properties": properties}
+    return replace(child_spec(reference, flow.description), parameters=parameters)
 
 
 def child_name(reference: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -27,6 +28,7 @@ from gateway.runs.spec import RunSpec
 from gateway.runs.state import Call, Run
 from gateway.runs.status import ENDED, WORK
 from gateway.runs.toolcall import intent
+from gateway.runs.workflow_spec import set_to
 from gateway.store.runs import RunRow
 from gateway.tools.base import ToolSpec
 
@@ -77,7 +79,7 @@ class ChildRuns:
             await tape.record([intent(run, call, arguments, tool, child=run_id)])
         row = await self._bench.ledger.store.run(run_id)
         if row is None:
-            row = await self._create(tape, call, run_id, str(arguments["input"]))
+            row = await self._create(tape, call, run_id, arguments)
         row = await self._follow(row)
         if row.standing.status in WORK:
             return []  # let go at a border: the process is ending, somebody will take it up
@@ -91,15 +93,18 @@ class ChildRuns:
             if row is not None:
                 await self._follow(row)
 
-    async def _create(self, tape: Tape, call: Call, run_id: str, text: str) -> RunRow:
+    async def _create(
+        self, tape: Tape, call: Call, run_id: str, arguments: Mapping[str, Any]
+    ) -> RunRow:
         ledger, run = self._bench.ledger, tape.run
-        spec = _spec(run, call, text, ledger.clock.wall())
+        spec = _spec(run, call, arguments, ledger.clock.wall())
         parent = await ledger.store.run(run.id)
         if parent is None:
             raise Lost(run.id)
         birth = replace(
             parent.birth,
             id=run_id,
+            kind=spec.kind,
             agent=spec.agent,
             parent=run.id,
             created_at=ledger.clock.wall(),
@@ -143,21 +148,29 @@ class ChildRuns:
         return await self._bench.ledger.store.claim_run(row, owner, now, until)
 
 
-def _spec(run: Run, call: Call, text: str, at: float) -> RunSpec:
-    """The child's spec: the agent called, the text, and no more than is left of the budget."""
+def _spec(run: Run, call: Call, arguments: Mapping[str, Any], at: float) -> RunSpec:
+    """The child's spec: the agent or workflow called, what it is given, and no more than is left of
+    the budget."""
     reference = child_reference(run.spec.find(call.agent), call.name)
-    _, _, name = reference.partition(":")
     left = rest(run.budget, replace(run.used, seconds=run.seconds(at)))
-    return RunSpec(
+    child = RunSpec(
         kind="agent",
-        agent=name,
         agents=run.spec.agents,
-        input=(Message("user", (Text(text),)),),
-        budget=least(run.spec.find(name).budget, left),
+        tools=run.spec.tools,
+        budget=left,
         end_user=run.spec.end_user,
         parent=run.id,
         depth=run.spec.depth + 1,
     )
+    flow = run.spec.flow(reference)
+    if flow is not None:
+        flow = set_to(flow, arguments.get("settings", {}))
+        given = arguments["input"]
+        return replace(child, kind="workflow", agent=flow.name, workflow=flow, value=given)
+    name = reference.partition(":")[2]
+    said_to_it = (Message("user", (Text(str(arguments["input"])),)),)
+    least_of = least(run.spec.find(name).budget, left)
+    return replace(child, agent=name, input=said_to_it, budget=least_of)
 
 
 def _result(call: Call, row: RunRow) -> Draft:

@@ -25,7 +25,7 @@ from gateway.runs.actions import (
     MakeCall,
     Stop,
 )
-from gateway.runs.asking import child_spec
+from gateway.runs.asking import child_spec, flow_spec
 from gateway.runs.bench import Bench
 from gateway.runs.deciders import decide
 from gateway.runs.ending import unmade
@@ -214,7 +214,7 @@ class Executor:
         found, missing = list(agent.client_tools), []
         for name in agent.tools:
             if ":" in name:
-                found.append(child_spec(name, self._description(name)))
+                found.append(self._child(name))
                 continue
             try:
                 specs = registry.specs([name])
@@ -226,9 +226,13 @@ class Executor:
                 missing.append(name)
         return found, missing
 
-    def _description(self, reference: str) -> str | None:
-        kind, _, name = reference.partition(":")
-        return self.tape.run.spec.find(name).description if kind == "agent" else None
+    def _child(self, reference: str) -> ToolSpec:
+        """The tool that an agent or a workflow is."""
+        spec = self.tape.run.spec
+        flow = spec.flow(reference)
+        if flow is not None:
+            return flow_spec(reference, flow)
+        return child_spec(reference, spec.find(reference.partition(":")[2]).description)
 
     # the ends of tasks
 

@@ -72,7 +72,8 @@ class Rule:
 class AgentSpec:
     """An agent: a model with instructions and tools.
 
-    ``tools`` are names of the registry, or ``agent:NAME`` and ``workflow:NAME`` for child runs;
+    ``tools`` are names of the registry, or ``agent:NAME``, ``workflow:NAME`` and
+    ``node:WORKFLOW/NODE`` for child runs;
     ``client_tools`` are done by the caller. ``tool_policy`` is by tool name; ``handoffs`` are
     names of agents. ``prompt`` is the id of a stored template in place of ``instructions``.
     """
@@ -112,14 +113,24 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
+class Flow:
+    """A workflow that agents call as a tool, by the ``reference`` in their list of tools
+    (``workflow:NAME``, ``node:WORKFLOW/NODE``)."""
+
+    reference: str
+    workflow: WorkflowSpec
+
+
+@dataclass(frozen=True, slots=True)
 class RunSpec:
     """One run: who begins, with what, within which bounds.
 
     ``agents`` holds the first agent (``agent``) and all that it can reach. ``history`` is the
     conversation of ``previous_run_id``. ``call`` is the one request of a run of kind ``call``,
     ``workflow`` the graph of one of kind ``workflow`` (whose name is then ``agent``), ``value`` its
-    input as JSON, ``plan`` the stored plan that its team follows or changes. ``parent`` names the
-    run whose tool call this run is, ``depth`` counts the runs above it.
+    input as JSON, ``plan`` the stored plan that its team follows or changes. ``tools`` are the
+    workflows and nodes that its agents have for tools. ``parent`` names the run whose tool call
+    this run is, ``depth`` counts the runs above it.
     """
 
     kind: Kind
@@ -131,6 +142,7 @@ class RunSpec:
     workflow: WorkflowSpec | None = None
     value: Any = None
     plan: Plan | None = None
+    tools: tuple[Flow, ...] = ()
     budget: Budget = NO_BUDGET
     on_budget: OnBudget = "incomplete"
     on_disconnect: Literal["continue", "cancel"] = "continue"
@@ -149,6 +161,10 @@ class RunSpec:
             if agent.name == name:
                 return agent
         raise KeyError(name)
+
+    def flow(self, reference: str) -> WorkflowSpec | None:
+        """The workflow behind a tool; ``None`` where the reference is to an agent."""
+        return next((one.workflow for one in self.tools if one.reference == reference), None)
 
     def plain(self) -> dict[str, Any]:
         """As JSON data, for ``run.created``."""

@@ -9,11 +9,10 @@ graph makes sense (:mod:`~gateway.runs.workflow_check` says that).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from adapters.canonical.parts import NO_EXTRAS
-from adapters.canonical.plain import parsed
 
 Kind = Literal[
     "call", "agent", "tool", "branch", "map", "loop", "approval", "team", "workflow", "output"
@@ -214,9 +213,10 @@ class WorkflowSpec:
                 yield node.id, node.workflow.workflow
 
 
-def parsed_workflow(data: Any) -> WorkflowSpec:
-    """The workflow that :func:`adapters.canonical.plain.plain` made ``data`` of.
-
-    :raises ValueError: for data that was never made so.
-    """
-    return parsed(WorkflowSpec, data)
+def set_to(flow: WorkflowSpec, chosen: Mapping[str, Any]) -> WorkflowSpec:
+    """The workflow with these values for its settings."""
+    settings = {
+        name: {**one, "default": chosen.get(name, one["default"])}
+        for name, one in flow.settings.items()
+    }
+    return replace(flow, settings=settings)

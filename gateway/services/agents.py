@@ -196,16 +196,8 @@ def fit(agent: AgentSpec, principal: Principal, snapshot: Snapshot, registry: Re
     :raises Fault: ``unknown_model``, ``forbidden`` or ``bad_request``, naming the agent.
     """
     place = f"agent {agent.name!r}"
-    alias = snapshot.aliases.get(agent.model)
-    if alias is None or alias.kind != "chat":
-        names = [one for one in snapshot.aliases if principal.may_use(one)]
-        near = difflib.get_close_matches(agent.model[:200], names, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        text = f"The model of {place} is not known here.{hint} GET /v1/models lists them."
-        raise Fault("unknown_model", text, param="model")
-    if not principal.may_use(alias.name):
-        text = f"The key {principal.key_name!r} may not use the model of {place}."
-        raise Fault("forbidden", text, code="model_not_allowed", param="model")
+    if agent.model:  # else it stands for a single tool, and nobody speaks
+        _fit_model(agent.model, place, principal, snapshot)
     tools = registry.specs([name for name in agent.tools if ":" not in name])
     allowed = principal.tools
     barred = [t.name for t in tools if not _may(allowed, t.name)]
@@ -218,6 +210,19 @@ def fit(agent: AgentSpec, principal: Principal, snapshot: Snapshot, registry: Re
         except SchemaRefused as why:
             text = f"The output_schema of {place} can't be used: {why}."
             raise Fault("bad_request", text, param="output_schema") from None
+
+
+def _fit_model(model: str, place: str, principal: Principal, snapshot: Snapshot) -> None:
+    alias = snapshot.aliases.get(model)
+    if alias is None or alias.kind != "chat":
+        names = [one for one in snapshot.aliases if principal.may_use(one)]
+        near = difflib.get_close_matches(model[:200], names, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        text = f"The model of {place} is not known here.{hint} GET /v1/models lists them."
+        raise Fault("unknown_model", text, param="model")
+    if not principal.may_use(alias.name):
+        text = f"The key {principal.key_name!r} may not use the model of {place}."
+        raise Fault("forbidden", text, code="model_not_allowed", param="model")
 
 
 def _is_own(row: AgentRow, files: Mapping[str, AgentSpec]) -> bool:

@@ -7,7 +7,7 @@ the principal, and sees the runs of its project only.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -24,7 +24,7 @@ from gateway.runs.events import Draft, draft
 from gateway.runs.fork import Changes, NotThere, fork
 from gateway.runs.hub import Hub
 from gateway.runs.ledger import Command, Ledger, Lost
-from gateway.runs.spec import AgentSpec, Answer, RunSpec
+from gateway.runs.spec import AgentSpec, Answer, Flow, RunSpec
 from gateway.runs.state import MAIN, Run
 from gateway.runs.status import ENDED
 from gateway.runs.supervisor import Bounds, Supervisor
@@ -35,6 +35,19 @@ from gateway.store.runs import Birth, RunQuery, RunRow, TaskRow
 from gateway.tools.base import Registry
 
 PREFIX = "run_"
+
+
+Reached = tuple[AgentSpec, ...]
+Beyond = Callable[[Principal, Reached, Reached], Awaitable[tuple[Reached, tuple[Flow, ...]]]]
+"""Finds the workflows that agents have for tools: given the agents of a run and those that came
+with the request, all that are then reached, and the workflows."""
+
+
+async def _nothing_beyond(
+    principal: Principal, reached: Reached, inline: Reached
+) -> tuple[Reached, tuple[Flow, ...]]:
+    """Where there are no workflows."""
+    return reached, ()
 
 
 class Runs:
@@ -62,6 +75,7 @@ class Runs:
         self.ledger = Ledger(store, clock, self.hub, lambda: self._bounds().ttl)
         self.bench = Bench(self.ledger, self.hub, runtime, tools, self._principal)
         self.supervisor = Supervisor(self.bench, self._bounds)
+        self.beyond: Beyond = _nothing_beyond
 
     # what is in force
 
@@ -98,7 +112,9 @@ class Runs:
         first = asked.agent if isinstance(asked.agent, AgentSpec) else (
             await self._named(agents, asked.agent)
         )  # fmt: skip
-        reached = await agents.reach(first, asked.agents)
+        reached, flows = await self.beyond(
+            principal, await agents.reach(first, asked.agents), asked.agents
+        )
         runtime = self._runtime()
         for agent in reached:
             fit(agent, principal, runtime.snapshot, self._tools())
@@ -106,6 +122,7 @@ class Runs:
             kind="agent",
             agent=first.name,
             agents=reached,
+            tools=flows,
             input=asked.input,
             history=await self._history(principal, asked.previous_run_id),
             budget=least(asked.budget, first.budget),

@@ -10,7 +10,6 @@ import difflib
 import hashlib
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +20,13 @@ from gateway.northbound.runs.workflow_bodies import NewWorkflow
 from gateway.policy.auth import Principal
 from gateway.runs.binding import shown
 from gateway.runs.budget import least
-from gateway.runs.spec import AgentSpec, Plan, RunSpec
+from gateway.runs.spec import AgentSpec, Flow, Plan, RunSpec
 from gateway.runs.workflow_check import Flaw, Known, check
-from gateway.runs.workflow_spec import WorkflowSpec
+from gateway.runs.workflow_spec import WorkflowSpec, set_to
 from gateway.services.agents import MAX_REACHED, Agents, file_agents, fit, references
-from gateway.services.runs import Runs
+from gateway.services.runs import Reached, Runs
 from gateway.services.workflow_compile import Compiled, compiled
+from gateway.services.workflow_tools import tool_of
 from gateway.settings.problems import Problem
 from gateway.settings.snapshot import Snapshot
 from gateway.store.runs import AgentRow, RunRow
@@ -110,6 +110,7 @@ class Workflows:
     def __init__(self, runs: Runs) -> None:
         self._runs = runs
         self._files: tuple[str, Written] = ("", {})
+        runs.beyond = self.beyond
 
     @property
     def written(self) -> Written:
@@ -141,9 +142,11 @@ class Workflows:
         if flaws:
             raise _refused(flaws)
         plan = await self._plan(principal, flow, asked)
-        reached = (*reached, *_of_plan(plan, reached))
+        reached, flows = await self.beyond(
+            principal, (*reached, *_of_plan(plan, reached)), asked.agents
+        )
         for agent in reached:
-            self._fit(agent, principal)
+            fit(agent, principal, self._runs.bench.runtime().snapshot, self._registry)
         settings = self._runs.bench.runtime().snapshot.extra["runs"]["on_budget"]
         return RunSpec(
             kind="workflow",
@@ -153,6 +156,7 @@ class Workflows:
             workflow=flow,
             value=asked.input,
             plan=plan,
+            tools=flows,
             budget=least(asked.budget, budget(made.budget)),
             on_budget=asked.on_budget or settings,
             on_disconnect=asked.on_disconnect,
@@ -177,6 +181,31 @@ class Workflows:
             hint = f" Did you mean {near[0]!r}?" if near else ""
             raise Fault("not_found", f"There is no such workflow here.{hint}", param="workflow")
         return compiled(written[workflow], workflow, written.get)
+
+    async def beyond(
+        self, principal: Principal, reached: Reached, inline: Reached
+    ) -> tuple[Reached, tuple[Flow, ...]]:
+        """The workflows and nodes that agents have for tools, and the agents behind those.
+
+        :raises Fault: ``bad_request`` for one that is not there, or is not whole.
+        """
+        flows: dict[str, Flow] = {}
+        agents = {agent.name: agent for agent in reached}
+        waiting = list(reached)
+        while waiting:
+            for reference in _flow_tools(waiting.pop()):
+                if reference in flows:
+                    continue
+                made = tool_of(reference, self.written)
+                more = await self._reached(self._runs.agents(principal), made, inline)
+                known = _known(made, {agent.name: agent for agent in more}, self._registry)
+                flaws = [*made.flaws, *check(made.workflow, known)]
+                if flaws:
+                    raise _refused(flaws)
+                flows[reference] = Flow(reference, made.workflow)
+                waiting += [agent for agent in more if agent.name not in agents]
+                agents |= {agent.name: agent for agent in more}
+        return tuple(agents.values()), tuple(flows.values())
 
     # plans
 
@@ -238,12 +267,9 @@ class Workflows:
             raise _refused([Flaw("nodes", f"more than {MAX_REACHED} agents are reached")])
         return tuple(found.values())
 
-    def _fit(self, agent: AgentSpec, principal: Principal) -> None:
-        snapshot = self._runs.bench.runtime().snapshot
-        if agent.name.startswith(TOOL):
-            any_model = next((name for name in snapshot.aliases if principal.may_use(name)), "")
-            agent = replace(agent, model=any_model)  # nobody speaks: only the tool is looked at
-        fit(agent, principal, snapshot, self._registry)
+
+def _flow_tools(agent: AgentSpec) -> list[str]:
+    return [name for name in agent.tools if name.startswith(("workflow:", "node:"))]
 
 
 def _of_plan(plan: Plan | None, known: Iterable[AgentSpec]) -> list[AgentSpec]:
@@ -265,15 +291,14 @@ def _chosen(
 ) -> tuple[WorkflowSpec, list[Flaw]]:
     """The workflow with the settings that its caller chose."""
     flaws: list[Flaw] = []
-    settings = {name: dict(one) for name, one in flow.settings.items()}
     for name, value in given.items():
-        if name not in settings or not settings[name]["open"]:
+        setting = flow.settings.get(name)
+        if setting is None or not setting["open"]:
             flaws.append(Flaw(f"settings.{name}", "there is no open setting of this name"))
             continue
-        problems = check_value(settings[name]["schema"], value)
+        problems = check_value(setting["schema"], value)
         flaws += [Flaw(f"settings.{name}", text) for text in problems]
-        settings[name]["default"] = value
-    return replace(flow, settings=settings), flaws
+    return set_to(flow, given), flaws
 
 
 def _refused(flaws: Iterable[Flaw]) -> Fault:
