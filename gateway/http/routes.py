@@ -16,6 +16,7 @@ from starlette.routing import BaseRoute, Route
 from adapters.canonical.faults import Fault
 from gateway.http import admin, agents, health, kept, messages, models, plans, prompts, runs
 from gateway.http.conversation import Conversation
+from gateway.http.cors import Cors
 from gateway.http.embeddings import Embeddings
 from gateway.http.endpoint import Endpoint
 from gateway.http.idempotent import Idempotent
@@ -46,7 +47,7 @@ def build(state: State) -> App:
     app = doors(state)
     asgi = {r.path: r.endpoint for r in app.router.routes if _is_busy(r)}
     busy = Idempotent(Direct(app, asgi), state)
-    return Front(busy, state.runtime.clock, state.snapshot.server.root_path)
+    return Front(Cors(busy, state), state.runtime.clock, state.snapshot.server.root_path)
 
 
 def _is_busy(route: BaseRoute) -> TypeGuard[Route]:

@@ -1,7 +1,7 @@
 """A model's stream as a run's deltas: put together for a moment, so that a token is not a commit.
 
-The window is 50 ms or 4 kB; it widens to 500 ms when commits are slow, so that a loaded ledger
-gets fewer and larger events. Deltas are for the eye: what counts is the message at the end.
+The window is 50 ms or 4 kB; it widens to ten times that when commits are slow, so that a loaded
+ledger gets fewer and larger events. Deltas are for the eye: what counts is the message at the end.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class DeltaSink:
                 self._add("message.delta", event.index, event.text)
             elif isinstance(event, ThinkingDelta):
                 self._add("reasoning.delta", event.index, event.text)
-        if self._size >= CHARACTERS:
+        if self._size >= CHARACTERS * self._window() / WINDOW:
             await self.flush()
         elif self._pending and (self._timer is None or self._timer.done()):
             self._timer = asyncio.create_task(self._later())
@@ -89,8 +89,11 @@ class DeltaSink:
         return self._fold.completion()
 
     async def _later(self) -> None:
-        await asyncio.sleep(min(max(WINDOW, LOAD * self._commit_seconds()), WIDEST))
+        await asyncio.sleep(self._window())
         await self.flush()
+
+    def _window(self) -> float:
+        return min(max(WINDOW, LOAD * self._commit_seconds()), WIDEST)
 
     def _add(self, type: str, part: int, text: str) -> None:
         if not text:

@@ -21,11 +21,15 @@ async def watch(
     async with asyncio.timeout(seconds):
         async with g.http.get(f"{g.url}/runs/{run_id}/events", headers=headers) as reply:
             assert reply.status == 200, await reply.text()
-            async for line in reply.content:
-                if line.startswith(b"data: "):
-                    found.append(json.loads(line[6:]))
-                    if found[-1]["type"] == until:
-                        return found
+            rest = b""
+            async for chunk in reply.content.iter_any():
+                *frames, rest = (rest + chunk).split(b"\n\n")
+                for frame in frames:
+                    _, _, told = frame.partition(b"\ndata: ")
+                    if told:
+                        found.append(json.loads(told))
+                        if found[-1]["type"] == until:
+                            return found
     return found
 
 

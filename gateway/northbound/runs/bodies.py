@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, with_config
 from typing_extensions import TypedDict
 
 from adapters.canonical.faults import Fault
-from adapters.canonical.parts import NO_EXTRAS, Text
+from adapters.canonical.parts import NO_EXTRAS, Part, Text
 from adapters.canonical.request import Message
 from adapters.wire.json import dumps
 from gateway.northbound.base import DEFAULT_LIMITS
@@ -137,9 +137,13 @@ def _messages(given: str | list[Mapping[str, Any]]) -> tuple[Message, ...]:
         reader = ItemReader()
         messages = reader.read(given)
         reader.check_calls(remembered=False)
-    if not any(message.parts for message in messages):
+    if not any(_says_something(part) for message in messages for part in message.parts):
         raise Fault("bad_request", "input is empty: say what the agent is to do.", param="input")
     return messages
+
+
+def _says_something(part: Part) -> bool:
+    return not isinstance(part, Text) or part.text.strip() != ""
 
 
 def parse_answer(body: bytes) -> Answer:
