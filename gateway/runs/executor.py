@@ -113,7 +113,7 @@ class Executor:
         decision = decide(run, at, self._bench.check)
         emits = [action for action in decision if isinstance(action, Emit)]
         if emits:
-            await self.tape.propose([d for emit in emits for d in emit.drafts], at)
+            await self.tape.propose([d for emit in emits for d in emit.drafts], at, run.seq)
         elif any(isinstance(action, Halt) for action in decision):
             await self._halt()
         elif stops := [action for action in decision if isinstance(action, Stop)]:

@@ -132,15 +132,20 @@ class Tape:
         self.commit_seconds = 0.0
         """How long the last commit took: the measure of load."""
 
-    async def propose(self, drafts: Sequence[Draft], at: float | None = None) -> bool:
+    async def propose(
+        self, drafts: Sequence[Draft], at: float | None = None, base: int | None = None
+    ) -> bool:
         """Write events that were decided on the present state; if that is past, take in what has
         happened, write nothing, and answer ``False``.
 
+        :param base: the ``seq`` of the state that was looked at, where others write on this tape.
         :raises Lost: the claim is lost.
         """
         if not drafts:
             return True
         async with self._lock:
+            if base is not None and base != self.run.seq:
+                return False
             return await self._write(drafts, at)
 
     async def record(self, drafts: Sequence[Draft]) -> bool:
