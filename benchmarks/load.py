@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from dataclasses import dataclass, field
 
@@ -49,14 +50,19 @@ async def _answer(reader: asyncio.StreamReader, started: float, result: Result) 
             return
 
 
-async def drive(port: int, payload: bytes, calls: int, concurrency: int) -> Result:
-    """Make ``calls`` calls, ``concurrency`` at a time."""
+async def drive(
+    port: int, payload: bytes, calls: int, concurrency: int, pause: float = 0.0
+) -> Result:
+    """Make ``calls`` calls, ``concurrency`` at a time, each caller resting ``pause`` seconds
+    (on average) before its next."""
     result = Result()
     left = iter(range(calls))
 
     async def worker() -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 20)
         for _ in left:
+            if pause:
+                await asyncio.sleep(random.uniform(0, 2 * pause))
             started = time.perf_counter()
             writer.write(payload)
             await _answer(reader, started, result)

@@ -169,4 +169,5 @@ if __name__ == "__main__":
         access_log=False,
         lifespan="off",
         backlog=4096,
+        timeout_graceful_shutdown=1,
     )

@@ -23,8 +23,8 @@ import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.__main__ import free_port, process, rss_bytes
 from benchmarks.load import request
+from benchmarks.servers import free_port, process, rss_bytes
 
 CONFIG = """
 [server]

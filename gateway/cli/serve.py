@@ -103,7 +103,6 @@ async def _served(path: Path, overrides: Overrides, ready: Callable[[Snapshot, s
     """Load, start the simulator if a provider wants it, check, serve."""
     from dataclasses import replace
 
-    from adapters.simulator import running
     from gateway import app
     from gateway.settings.load import load
     from gateway.settings.problems import ConfigError
@@ -111,6 +110,8 @@ async def _served(path: Path, overrides: Overrides, ready: Callable[[Snapshot, s
     snapshot = load(path, overrides=overrides)
     async with AsyncExitStack() as stack:
         if any(provider.simulator for provider in snapshot.providers.values()):
+            from adapters.simulator import running
+
             simulator = await stack.enter_async_context(running())
             overrides = replace(overrides, simulator_url=simulator.url)
             snapshot = load(path, overrides=overrides)

@@ -1,0 +1,62 @@
+"""Resident memory while many slow streams are open."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import tempfile
+
+from benchmarks.cpu import Side, Tell
+from benchmarks.scenarios import Scenario, config
+from benchmarks.servers import floor, gateway, mock, rss_bytes
+
+SLOW = Scenario("slow stream", "paced-120-1000", "chat", "call", 0, 0, 0)
+FEW, MANY = 200, 1000
+SETTLE = 4.0
+"""Seconds between the last stream's first bytes and the look at the memory."""
+
+
+async def memory(tell: Tell) -> None:
+    """The table's lines."""
+    tell(
+        f"| | idle MB | {FEW} streams | {MANY} streams | kB a stream |\n"
+        "| --- | --: | --: | --: | --: |"
+    )
+    with tempfile.TemporaryDirectory() as folder, mock() as upstream:
+        with floor(upstream) as low:
+            tell(await _grown("floor", low, SLOW.payload(SLOW.model)))
+        with gateway(config(upstream, [SLOW]), folder) as high:
+            tell(await _grown("gateway", high, SLOW.payload(SLOW.alias)))
+
+
+async def _grown(name: str, side: Side, payload: bytes) -> str:
+    pid, port = side
+    sizes = [rss_bytes(pid)]
+    open_streams: list[asyncio.StreamWriter] = []
+    try:
+        for wanted in (FEW, MANY):
+            fresh = await asyncio.gather(
+                *(_opened(port, payload) for _ in range(wanted - len(open_streams)))
+            )
+            open_streams += fresh
+            await asyncio.sleep(SETTLE)
+            sizes.append(rss_bytes(pid))
+    finally:
+        for writer in open_streams:
+            writer.transport.abort()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+    idle, few, many = sizes
+    each = (many - few) / (MANY - FEW) / 1000
+    return f"| {name} | {idle / 1e6:.0f} | {few / 1e6:.0f} | {many / 1e6:.0f} | {each:.1f} |"
+
+
+async def _opened(port: int, payload: bytes) -> asyncio.StreamWriter:
+    """A stream whose first content has come."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(payload)
+    head = await reader.readuntil(b"\r\n\r\n")
+    if not head.startswith(b"HTTP/1.1 200"):
+        raise SystemExit(f"a slow stream was refused: {head[:60]!r}")
+    await reader.readuntil(b'"content":"word')
+    return writer

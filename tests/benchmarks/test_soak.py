@@ -1,0 +1,16 @@
+"""The short form of the soak: two minutes of mixed load with faults and callers that leave."""
+
+from __future__ import annotations
+
+import sys
+from subprocess import PIPE, STDOUT, run
+
+import pytest
+
+pytestmark = [pytest.mark.all, pytest.mark.timeout(300)]
+
+
+def test_nothing_is_left_after_two_minutes() -> None:
+    command = [sys.executable, "-m", "benchmarks.soak", "--minutes", "2", "--workers", "12"]
+    done = run(command, stdout=PIPE, stderr=STDOUT, text=True, check=False)  # noqa: S603
+    assert done.returncode == 0, done.stdout
