@@ -27,6 +27,7 @@ DECIDED = frozenset(
         "run.incomplete",
         "run.cancelled",
         "agent.handoff",
+        "node.skipped",
         "tool.in_doubt",
         "budget.threshold",
         "contract.violated",

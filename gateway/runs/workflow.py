@@ -43,9 +43,10 @@ def decide(run: Run, at: float, check: Check) -> Decision:
 
 
 def _decision(walk: Walk) -> Decision:
-    """What is written comes first, what is stopped next; then what can be done is done."""
+    """What is written comes first, what is stopped next; then what can be done is done. Effects are
+    named beside what is written, for whoever asks whether they were wanted."""
     if walk.drafts:
-        return (Emit(tuple(walk.drafts)),)
+        return (Emit(tuple(walk.drafts)), *walk.effects)
     if walk.stops:
         return (Stop(tuple(walk.stops)),)
     if walk.effects or walk.busy or not walk.asks:

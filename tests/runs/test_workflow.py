@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from adapters.simulator import Call, Say
+from gateway.runs.rewind import replay
 from gateway.tools.base import ToolOutcome
 from tests.harness import KEY, Harness, alias, gateway
 from tests.runs.following import answered, begin, data, read, watch
@@ -352,3 +353,32 @@ async def test_a_cancelled_workflow_ends_once_and_says_how_each_node_stood(tmp_p
         states = {d["node"]: d["status"] for d in data(events, "node.finished")}
         assert states == {"long": "cancelled"}
         assert skipped(events) == {"after": "ended", "output": "ended"}
+
+
+async def test_a_workflows_tape_gives_the_same_events(tmp_path: Path) -> None:
+    async with gateway(tmp_path) as g:
+        use(g, spy("slow", slow(0.1)), spy("quick"))
+        step = tool("slow", arguments={"n": {"from": "/item"}})
+        nodes = {
+            "say": echo("hi"),
+            "quick": tool("quick"),
+            "all": {"kind": "map", "over": [1, 2, 3], "node": step},
+            "ok": {"kind": "approval", "message": "?", "needs": ["all"]},
+            "route": {
+                "kind": "branch",
+                "cases": [{"when": {"from": "/nodes/ok/approved", "equals": True}, "to": ["yes"]}],
+                "else": ["no"],
+            },
+            "yes": echo("yes {{ /nodes/say }}"),
+            "no": echo("no"),
+        }
+        output = {"first": [{"from": "/nodes/yes"}, {"from": "/nodes/no"}]}
+        run_id = await begin(g, {"workflow": {"nodes": nodes, "output": output}})
+        events = await watch(g, run_id, until="run.waiting")
+        iid = data(events, "input.requested")[0]["interrupt_id"]
+        await answered(g, run_id, iid, action="approve")
+        await watch(g, run_id)
+        tape = await g.state.runs.ledger.read(run_id, 0)
+        assert replay(tape, g.state.runs.bench.check) is None
+        place = next(n for n, e in enumerate(tape) if e.type == "node.skipped")
+        assert replay(tape[:place] + tape[place + 1 :], g.state.runs.bench.check) is not None
