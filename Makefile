@@ -68,5 +68,5 @@ lock: test-environment ## Pin the newest versions that pyproject.toml allows, wi
 
 clean: ## Remove everything that was made
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	rm -rf tests/clients/.venv tests/clients/node_modules
+	rm -rf .venv-clients tests/clients/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -18,8 +18,8 @@ from tests.clients.conftest import UPSTREAMS
 from tests.harness import KEY
 
 HERE = Path(__file__).parent
-PYTHON = HERE / ".venv" / "bin"
-NODE = HERE / "node_modules" / ".bin"
+PYTHON = HERE.parents[1] / ".venv-clients" / "bin"
+MODULES = HERE / "node_modules"
 PROGRAMS = HERE / "programs"
 
 SECONDS = 240
@@ -82,20 +82,30 @@ def codex(url: str, model: str, home: Path) -> list[str]:
     settings = [f"model_providers.gateway.{name}={value}" for name, value in provider.items()]
     flags = [flag for one in ['model_provider="gateway"', *settings] for flag in ("-c", one)]
     return [
-        *(str(NODE / "codex"), "exec", "--skip-git-repo-check", "--sandbox", "read-only"),
+        *(
+            str(MODULES / ".bin" / "codex"),
+            "exec",
+            "--skip-git-repo-check",
+            "--sandbox",
+            "read-only",
+        ),
         *("-m", model, *flags, "hello there"),
     ]
 
 
 def claude_code(url: str, model: str, home: Path) -> list[str]:
     """The simulated model that only says hello: another would call the tools that it is offered."""
-    said = model.replace("over-", "hello-")
-    return [str(NODE / "claude"), "-p", "hello there", "--model", said, "--output-format", "json"]
+    return _claude("hello there", model.replace("over-", "hello-"))
 
 
 def claude_tools(url: str, model: str, home: Path) -> list[str]:
     """A model that calls the client's tools, one after the other, and then ends."""
-    return [str(NODE / "claude"), "-p", "list tasks", "--model", model, "--output-format", "json"]
+    return _claude("list tasks", model)
+
+
+def _claude(prompt: str, model: str) -> list[str]:
+    wrapper = MODULES / "@anthropic-ai" / "claude-code" / "cli-wrapper.cjs"
+    return ["node", str(wrapper), "-p", prompt, "--model", model, "--output-format", "json"]
 
 
 QUIET = {
