@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from adapters.simulator import Call, Say
+from gateway.runs.events import draft
 from tests.harness import ADMIN, KEY, Answer, Harness, alias, gateway
-from tests.runs.following import begin, read, types, watch
+from tests.runs.following import answered, begin, read, types, watch
 from tests.runs.tools import slow, spy, use
 
 SCRIPTED = alias("scripted", ("openai", "script"), retries=0)
@@ -147,22 +148,34 @@ async def test_a_reader_that_takes_nothing_slows_nobody_and_is_let_go(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gateway.http.following.PATIENCE", 0.5)
-    big = alias("scripted", ("openai", "weigh-600"), retries=0)
-    async with gateway(tmp_path, big) as g:
-        run_id = await begin(g, {"agent": {"model": "scripted"}, "input": "go"})
-        host, _, port = g.url.removeprefix("http://").partition(":")
-        lazy = socket.create_connection((host, int(port)))
-        lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        head = f"GET /runs/{run_id}/events HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {KEY}"
-        lazy.sendall(f"{head}\r\n\r\n".encode())
-        events = await watch(g, run_id)
-        assert types(events)[-1] == "run.completed"
+    async with gateway(tmp_path, SCRIPTED) as g:
+        g.simulator.script("script", [Call("screen", "{}"), Say("done")])
+        agent = {"model": "scripted", "tools": [{"name": "screen"}]}
+        run_id = await begin(g, {"agent": agent, "input": "go"})
+        await watch(g, run_id, until="run.waiting")
+        tape = await g.state.runs.ledger.tape(run_id)
+        lazy = _reader(g, run_id)
+        busy = asyncio.create_task(watch(g, run_id, until="run.resumed"))
+        for _ in range(24):  # more than the system itself keeps for a socket
+            await tape.record([draft("message.delta", step="main/1", part=0, text="x" * 500_000)])
+        (question,) = (await read(g, run_id))["interrupts"]
+        await answered(g, run_id, question["id"], action="result", content="a cat")
+        assert len(await busy) > 24, "others have got it all"
         async with asyncio.timeout(10):
             while len(g.state.runs.hub):
                 await asyncio.sleep(0.05)
         got = await asyncio.to_thread(_all, lazy)
         assert b"run.created" in got
-        assert b"run.completed" not in got, "it was let go before the end"
+        assert b"run.resumed" not in got, "it was let go before the end"
+
+
+def _reader(g: Harness, run_id: str) -> socket.socket:
+    """A reader that asks, and then does nothing."""
+    host, _, port = g.url.removeprefix("http://").partition(":")
+    lazy = socket.create_connection((host, int(port)))
+    head = f"GET /runs/{run_id}/events HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {KEY}"
+    lazy.sendall(f"{head}\r\n\r\n".encode())
+    return lazy
 
 
 def _all(reader: socket.socket) -> bytes:
