@@ -76,6 +76,18 @@ def check_workflows(snapshot: Snapshot) -> list[Problem]:
         flaws += [Flaw("", f"there is no agent {n!r}") for n in ready.wanted if n not in agents]
         flaws += [Flaw("", text) for text in _unknown_models(ready, snapshot)]
         problems += [Problem(f"{where}.{f.path}".rstrip("."), f.message) for f in flaws]
+    return [*problems, *_loose_tools(agents, written)]
+
+
+def _loose_tools(agents: Mapping[str, AgentSpec], written: Written) -> list[Problem]:
+    """Workflows and nodes that agents have for tools and that are not there."""
+    problems = []
+    for name, agent in agents.items():
+        for reference in _flow_tools(agent):
+            try:
+                tool_of(reference, written)
+            except Fault as fault:
+                problems.append(Problem(f"agents.{name}.tools", fault.message))
     return problems
 
 

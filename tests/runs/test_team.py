@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from adapters.simulator import Say
+from gateway.runs.rewind import replay
 from tests.harness import KEY, alias, gateway
 from tests.runs.following import begin, data, read, watch
 
@@ -133,3 +134,18 @@ async def test_modes_need_what_they_need(tmp_path: Path) -> None:
         for fields in ({"mode": "polish"}, {"mode": "production"}, {"plan_id": "x"}):
             answer = await g.post("/runs", {"workflow": team(), "input": "?", **fields})
             assert answer.status == 400, fields
+
+
+async def test_a_run_of_a_team_branches_off(tmp_path: Path) -> None:
+    async with gateway(tmp_path, SCRIPTED) as g:
+        g.simulator.script("script", LAUNCH)
+        run_id = await begin(g, {"workflow": team(), "input": "a poem"})
+        events = await watch(g, run_id)
+        tape = await g.state.runs.ledger.read(run_id, 0)
+        assert replay(tape, g.state.runs.bench.check) is None
+        place = next(e["seq"] for e in events if e["type"] == "agent.handoff")
+        g.simulator.script("script", says("another verse", pick("finish", "done: another")))
+        forked = await g.post(f"/runs/{run_id}/fork?from={place}", {})
+        assert forked.status == 201, forked.body
+        await watch(g, forked.json()["id"])
+        assert (await read(g, forked.json()["id"]))["output"]["text"] == "done: another"

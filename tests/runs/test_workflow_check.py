@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from gateway.app import check as check_all
-from gateway.services.workflow_compile import compiled
 from gateway.runs.workflow_check import Known, check
+from gateway.services.workflow_compile import compiled
 from tests.harness import gateway
 
 NUMBER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"],
@@ -165,9 +165,14 @@ async def test_the_configurations_workflows_are_proved_before_the_port_opens(
 kind = "call"
 model = "none"
 prompt = "{{ /nodes/x }}"
+
+[agents.lost]
+model = "m-openai"
+tools = ["workflow:nowhere", "node:bad/b"]
 """
     async with gateway(tmp_path, table) as g:
         problems = {p.where: p.message for p in check_all(g.state.snapshot)}
     assert "no node 'x'" in problems["workflows.bad.nodes.a.prompt"]
     assert "no output" in problems["workflows.bad.nodes"]
     assert "'none' is no model" in problems["workflows.bad"]
+    assert "no node 'b'" in problems["agents.lost.tools"]
