@@ -16,6 +16,7 @@ from typing import Any
 
 from adapters.canonical.events import Failed, Finished
 from adapters.canonical.faults import Fault
+from adapters.registry import DIALECTS
 from gateway.flow.attempt import attempt
 from gateway.flow.books import Books, Try
 from gateway.flow.context import Call, CallSink, Outcome, Prepared
@@ -25,6 +26,7 @@ from gateway.flow.merge import ChoiceSink, Merged, one_end, summed
 from gateway.flow.record import Meter
 from gateway.flow.shielded import shielded
 from gateway.routing.plan import Plan
+from gateway.settings.snapshot import Deployment
 from gateway.store.base import AttemptRow, RequestEnd, Status
 
 STOPPED = "Another choice of the same answer has failed."
@@ -33,7 +35,13 @@ STOPPED = "Another choice of the same answer has failed."
 def in_parallel(call: Call, route: Plan) -> bool:
     """Whether several choices are wanted that not every target of the route gives at once."""
     several = (call.request.sampling.n or 1) > 1
-    return several and not all(c.target.deployment.facts.can("n") for c in route.targets)
+    return several and not all(_gives_several(c.target.deployment) for c in route.targets)
+
+
+def _gives_several(deployment: Deployment) -> bool:
+    """Both the model and its provider's protocol must have choices."""
+    mapped = DIALECTS[deployment.provider.dialect].FIELDS["sampling.n"].state == "mapped"
+    return mapped and deployment.facts.can("n")
 
 
 async def choices(call: Call, route: Plan, counted: Counted, sink: CallSink) -> Outcome:

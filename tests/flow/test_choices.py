@@ -34,6 +34,8 @@ limits = { tpm = 1000 }
 HAS_N = """
 [models.together]
 targets = [{ provider = "chat", model = "some-model", facts = { has = ["n"] } }]
+[models.said-to]
+targets = [{ provider = "openai", model = "gpt-5.2", facts = { has = ["n"] } }]
 [models.mixed]
 targets = [
   { provider = "chat", model = "fault-status-500", facts = { has = ["n"] } },
@@ -130,6 +132,13 @@ async def test_a_provider_that_has_them_is_asked_once(g: Harness) -> None:
     alone = (await g.explain(await g.chat("together", "hello")))["attempts"][0]
     spare = found["reserved_tokens"] - found["estimated_input"]
     assert spare > 2 * (alone["reserved_tokens"] - alone["estimated_input"])
+
+
+async def test_a_protocol_without_choices_is_asked_as_often(g: Harness) -> None:
+    """Whatever the facts say of the model."""
+    answer = await g.chat("said-to", n=2)
+    assert len(answer.json()["choices"]) == 2
+    assert len(g.simulator.log) == 2
 
 
 async def test_where_one_target_lacks_it_every_choice_goes_alone(g: Harness) -> None:
