@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, Field
 
 from adapters.canonical.faults import Fault
 from adapters.wire.json import dumps
@@ -21,6 +20,7 @@ from gateway.northbound.runs.bodies import (
     parse_run,
     parse_top_up,
 )
+from gateway.northbound.runs.queries import Listing, TokenRequest
 from gateway.northbound.runs.shown import (
     event_json,
     event_page,
@@ -87,18 +87,6 @@ async def begin(request: Request, caller: Caller, body: Body, runs: Service) -> 
         headers={RUN: run_id},
         on_leave=(lambda: runs.cancel(caller, run_id, "disconnect")) if leaves else None,
     )
-
-
-class Listing(BaseModel):
-    """Which runs; ``after`` is the last id of the page before."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    status: str | None = None
-    agent: str | None = None
-    parent: str | None = None
-    limit: int = Field(default=20, ge=1, le=100)
-    after: str | None = None
 
 
 @router.get("/runs")
@@ -205,14 +193,6 @@ def _place(text: str) -> int:
         text = "Last-Event-ID and starting_after are the number of the last event that you have."
         raise Fault("bad_request", text, param="starting_after")
     return int(text)
-
-
-class TokenRequest(BaseModel):
-    """How many seconds a token lasts."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    ttl_seconds: float = Field(default=LONGEST, gt=0, le=LONGEST)
 
 
 @router.post("/runs/{run_id}/stream-tokens", status_code=201)

@@ -100,7 +100,16 @@ def root() -> Path:
 @pytest.fixture(scope="session")
 def texts(root: Path) -> list[Path]:
     """Every text file that belongs to the project, tests and documentation included."""
-    made = {".venv", ".venv-clients", ".git", "node_modules", "build", "dist", "__pycache__", ".hypothesis"}
+    made = {
+        ".venv",
+        ".venv-clients",
+        ".git",
+        "node_modules",
+        "build",
+        "dist",
+        "__pycache__",
+        ".hypothesis",
+    }
     kinds = {".py", ".md", ".toml", ".txt", ".sql", ".sh", ".json", ".yml", ".js", ""}
     return [
         path

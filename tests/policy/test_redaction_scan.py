@@ -215,7 +215,7 @@ HOSTILE = [
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_time_grows_with_the_text_and_not_faster(unit: str) -> None:
     """Ten times the text takes about ten times as long (a square would take a hundred times), and
-    never more CPU than a bound that is far above the 6 ms a 10 kB that are promised, because test machines are busy."""
+    never more CPU than a bound that is far above the 6 ms a 10 kB that are promised."""
     small, big = (_seconds((unit * size)[:size]) for size in (20_000, 200_000))
     assert big < 0.05 + 60 * small, (small, big)
     assert big < 20 * 0.05
