@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from gateway.cli import graph
+from gateway.cli import graph, run_act, run_list, run_replay, run_tail
 
-ACTIONS = (graph,)
+ACTIONS = (run_list, run_tail, run_act, run_replay, graph)
 """Each has ``add(actions)``, which names its ``run(args) -> int``."""
 
 

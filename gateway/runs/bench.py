@@ -12,9 +12,11 @@ from typing import Any
 
 from gateway.flow.context import Runtime
 from gateway.policy.auth import Principal
+from gateway.runs.arguments import Check
 from gateway.runs.hub import Hub
 from gateway.runs.ledger import Ledger
 from gateway.structured.bounds import SchemaRefused
+from gateway.structured.check import Schemas
 from gateway.tools.base import Registry, matches
 
 
@@ -37,8 +39,17 @@ class Bench:
 
     def check(self, schema: Mapping[str, Any], value: Any) -> list[str]:
         """What is wrong with ``value``; see :data:`gateway.runs.arguments.Check`."""
+        return schema_check(self.runtime().schemas)(schema, value)
+
+
+def schema_check(schemas: Schemas) -> Check:
+    """The judge of JSON Schemas that keeps its compiled ones in ``schemas``."""
+
+    def check(schema: Mapping[str, Any], value: Any) -> list[str]:
         try:
-            checker = self.runtime().schemas.checker(schema)
+            checker = schemas.checker(schema)
         except SchemaRefused as why:
             return [f"the schema itself can't be used: {why}"]
         return [] if checker.fits(value) else [str(one) for one in checker.violations(value)]
+
+    return check

@@ -1,0 +1,159 @@
+"""``gateway runs tail RUN``: a run's timeline, from the books or from a gateway's URL."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING, Any
+
+from gateway.cli.exits import CommandError, Exit
+from gateway.cli.output import out, say
+from gateway.cli.run_books import add_run, with_ledger
+from gateway.cli.timeline import line
+
+if TYPE_CHECKING:
+    from gateway.runs.ledger import Ledger
+
+EXAMPLES = """\
+Ends with the run. A lost connection is made again; nothing is told twice.
+
+examples:
+  gateway runs tail run_4f0c…
+  gateway runs tail run_4f0c… --url https://gateway.example.com   # with the key in GATEWAY_KEY
+  gateway runs tail run_4f0c… --json | jq .type
+"""
+
+LOOK_EVERY = 0.3
+"""Seconds between looks into the books."""
+PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0)
+"""Seconds before a connection is made again; the last one counts from then on."""
+ENDED = frozenset({204})
+GONE = frozenset({401, 403, 404, 410})
+
+Told = Callable[[dict[str, Any]], None]
+
+
+def add(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """``tail RUN``."""
+    parser = actions.add_parser(
+        "tail",
+        help="follow a run's timeline",
+        description="Show what happens in a run, and follow it to its end.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_run(parser)
+    parser.add_argument("--url", help="follow it over HTTP, with $GATEWAY_KEY (from the books)")
+    parser.add_argument(
+        "--after", type=int, default=0, metavar="SEQ", help="begin after this event"
+    )
+    parser.add_argument("--json", action="store_true", help="print the events as they are")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print a line an event."""
+    teller = _Teller(args.json)
+    if args.url is not None:
+        import asyncio
+
+        asyncio.run(follow_url(args.url, args.run_id, args.after, teller.tell))
+    else:
+        with_ledger(args, lambda ledger: follow_books(ledger, args.run_id, args.after, teller.tell))
+    return Exit.OK
+
+
+class _Teller:
+    """Prints events; the first one says when the run began."""
+
+    def __init__(self, as_json: bool) -> None:
+        self._as_json = as_json
+        self._began: float | None = None
+
+    def tell(self, event: dict[str, Any]) -> None:
+        if self._began is None:
+            self._began = event["at"]
+        shown = json.dumps(event) if self._as_json else line(event, self._began)
+        if shown is not None:
+            out(shown)
+
+
+async def follow_books(ledger: Ledger, run_id: str, after: int, tell: Told) -> None:
+    """Read the events as they are written, to the run's end."""
+    import asyncio
+
+    from gateway.runs.ledger import Lost
+
+    row = await ledger.store.run(run_id)
+    if row is None or row.swept:
+        raise Lost(run_id)
+    while True:
+        for event in await ledger.read(run_id, after):
+            after = event.seq
+            tell(event.shown())
+            if event.terminal:
+                return
+        await asyncio.sleep(LOOK_EVERY)
+
+
+async def follow_url(url: str, run_id: str, after: int, tell: Told) -> None:
+    """Follow the event stream to the run's end, connecting again as often as it takes.
+
+    :raises CommandError: the gateway refuses.
+    """
+    import asyncio
+
+    import httpx
+
+    place = after
+    tries = 0
+
+    def told(event: dict[str, Any]) -> None:
+        nonlocal place, tries
+        place, tries = event["seq"], 0
+        tell(event)
+
+    timeout = httpx.Timeout(10.0, read=60.0)
+    async with httpx.AsyncClient(base_url=url, timeout=timeout) as client:
+        while True:
+            try:
+                if await _stream(client, run_id, lambda: place, told):
+                    return
+            except httpx.HTTPError as error:
+                say(f"The connection was lost ({type(error).__name__}); trying again.")
+            await asyncio.sleep(PAUSES[min(tries, len(PAUSES) - 1)])
+            tries += 1
+
+
+async def _stream(client: Any, run_id: str, place: Callable[[], int], tell: Told) -> bool:
+    """One connection; whether the run has ended with it."""
+    headers = {
+        "authorization": f"Bearer {os.environ.get('GATEWAY_KEY', '')}",
+        "last-event-id": str(place()),
+    }
+    path = f"/runs/{run_id}/events"
+    async with client.stream("GET", path, headers=headers) as reply:
+        if reply.status_code in ENDED:
+            return True
+        if reply.status_code in GONE:
+            message = json.loads(await reply.aread())["error"]["message"]
+            raise CommandError(message)
+        reply.raise_for_status()
+        async for event in _events(reply.aiter_lines()):
+            tell(event)
+            if event["type"].startswith("run.") and "trace" in event["data"]:
+                return True
+    return False
+
+
+async def _events(lines: AsyncIterator[str]) -> AsyncIterator[dict[str, Any]]:
+    """The JSON of each server-sent event; a broken last one is not told."""
+    data: list[str] = []
+    async for text in lines:
+        if text.startswith("data:"):
+            data.append(text[5:].lstrip())
+        elif not text and data:
+            yield json.loads("\n".join(data))
+            data = []

@@ -1,0 +1,110 @@
+"""``gateway runs``: what an operator sees of runs, and does to them, beside a running gateway."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adapters.simulator import Call, Say
+from gateway.cli.timeline import LINES, line
+from gateway.runs.events import EVENTS
+from tests.harness import ENVIRONMENT, KEY, alias, gateway
+from tests.runs.following import begin, read, types, watch
+from tests.runs.tools import spy, use
+
+ROOT = Path(__file__).parents[2]
+SCRIPTED = alias("scripted", ("openai", "script"), retries=0)
+BODY = {
+    "agent": {
+        "name": "helper",
+        "model": "scripted",
+        "tools": ["mail"],
+        "tool_policy": {"mail": "approve"},
+    },
+    "input": "go",
+}
+
+
+async def command(folder: Path, *words: str) -> tuple[int, str, str]:
+    """``gateway runs …`` on the books of the gateway in ``folder``."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "gateway", "runs", *words,
+        cwd=folder,
+        env={**os.environ, **ENVIRONMENT, "PYTHONPATH": str(ROOT), "GATEWAY_KEY": KEY},
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    async with asyncio.timeout(60):
+        out, err = await process.communicate()
+    return process.returncode or 0, out.decode(), err.decode()
+
+
+async def test_an_operator_lists_answers_follows_and_replays(tmp_path: Path) -> None:
+    async with gateway(tmp_path, SCRIPTED) as g:
+        mail = spy("mail")
+        use(g, mail)
+        g.simulator.script("script", [Call("mail", '{"to": "ann"}'), Say("sent")])
+        run_id = await begin(g, BODY)
+        await watch(g, run_id, until="run.waiting")
+        code, out, _ = await command(tmp_path, "list", "--format", "json")
+        assert code == 0
+        (row,) = json.loads(out)
+        assert (row["id"], row["status"], row["waiting_for"]) == (run_id, "waiting", "approval")
+        code, out, _ = await command(tmp_path, "show", run_id)
+        assert json.loads(out)["interrupts"][0]["tool"] == "mail"
+        following = asyncio.create_task(command(tmp_path, "tail", run_id, "--url", g.url))
+        code, _, err = await command(tmp_path, "approve", run_id)
+        assert code == 0, err
+        await watch(g, run_id)
+        assert len(mail.calls) == 1
+        code, out, err = await following
+        assert code == 0, err
+        assert "? may it call mail" in out
+        assert 'says "sent"' in out
+        assert "completed" in out.splitlines()[-1]
+        code, again, _ = await command(tmp_path, "tail", run_id)
+        assert again == out, "the books say the same"
+        code, _, err = await command(tmp_path, "replay", run_id)
+        assert code == 0, err
+        assert "holds" in err
+        assert (await command(tmp_path, "approve", run_id))[0] == 1
+        assert (await command(tmp_path, "show", "run_nothing"))[0] == 1
+
+
+async def test_an_operator_cancels(tmp_path: Path) -> None:
+    async with gateway(tmp_path, SCRIPTED) as g:
+        use(g, spy("mail"))
+        g.simulator.script("script", [Call("mail", "{}"), Say("never")])
+        run_id = await begin(g, BODY)
+        await watch(g, run_id, until="run.waiting")
+        code, _, err = await command(tmp_path, "cancel", run_id, "--reason", "enough")
+        assert code == 0, err
+        events = await watch(g, run_id, seconds=10)
+        assert types(events)[-1] == "run.cancelled"
+        assert (await read(g, run_id))["status"] == "cancelled"
+
+
+@pytest.mark.parametrize("type", sorted(LINES))
+def test_every_line_speaks_of_a_known_event(type: str) -> None:
+    shape = EVENTS[type]
+    data: dict[str, Any] = {name: _example(name) for name in shape.need}
+    shown = line({"type": type, "at": 2.0, "agent": None, "data": data}, 1.0)
+    assert shown is not None
+    assert shown.startswith("    1.000  -")
+
+
+def _example(name: str) -> Any:
+    known: dict[str, Any] = {
+        "spec": {"kind": "agent", "agent": "a"},
+        "usage": {"turns": 1, "tool_calls": 1, "total_tokens": 1, "cost_usd": "0", "seconds": 1},
+        "error": {"kind": "internal"},
+        "content": [{"type": "text", "text": "x"}, {"type": "media"}],
+        "share": 0.5,
+    }
+    lists = ("tools", "interrupts", "abandoned", "rerun", "in_doubt", "changes", "errors")
+    return known.get(name, [] if name in lists else name)
