@@ -74,7 +74,7 @@ def _has_text(value: Any) -> str:
     return "string" if isinstance(value, str) else "list"
 
 
-@with_config(ConfigDict(extra="allow", strict=True))
+@with_config(ConfigDict(extra="allow", strict=True, defer_build=True))
 class StreamOptions(TypedDict, total=False):
     """``stream_options``."""
 
@@ -85,7 +85,7 @@ Penalty = Annotated[float, Field(ge=-2, le=2)]
 Stops = Annotated[list[str], Field(max_length=4)]
 
 
-@with_config(ConfigDict(extra="allow", strict=True, allow_inf_nan=False))
+@with_config(ConfigDict(extra="allow", strict=True, allow_inf_nan=False, defer_build=True))
 class Body(TypedDict, total=False):
     """The request body."""
 

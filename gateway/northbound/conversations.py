@@ -24,7 +24,7 @@ MAX_NEW = 20
 """Items that one request may add, as OpenAI has it."""
 
 Metadata = Annotated[dict[MetadataKey, MetadataValue], Field(max_length=16)]
-_STRICT = with_config(ConfigDict(extra="forbid", strict=True))
+_STRICT = with_config(ConfigDict(extra="forbid", strict=True, defer_build=True))
 
 
 @_STRICT

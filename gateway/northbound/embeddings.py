@@ -57,7 +57,7 @@ Input = Annotated[
 ]
 
 
-@with_config(ConfigDict(extra="allow", strict=True))
+@with_config(ConfigDict(extra="allow", strict=True, defer_build=True))
 class Body(TypedDict, total=False):
     """The request body."""
 

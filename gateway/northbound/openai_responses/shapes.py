@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 
 from gateway.northbound.base import MOST_TOKENS
 
-_OPEN = with_config(ConfigDict(extra="allow", strict=True, allow_inf_nan=False))
+_OPEN = with_config(ConfigDict(extra="allow", strict=True, allow_inf_nan=False, defer_build=True))
 
 T = TypeVar("T")
 FastList = Annotated[list[T], Field(fail_fast=True)]

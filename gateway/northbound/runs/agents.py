@@ -23,7 +23,7 @@ from gateway.tools.base import NO_ARGUMENTS, Policy, ToolSpec
 NANO = 1_000_000_000
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 TOOL_NAME = r"^[A-Za-z0-9_-]{1,64}$"
-_STRICT = with_config(ConfigDict(extra="forbid"))
+_STRICT = with_config(ConfigDict(extra="forbid", defer_build=True))
 
 Name = Annotated[str, Field(pattern=NAME)]
 NotNegative = Annotated[int, Field(ge=0)]

@@ -21,7 +21,7 @@ from gateway.northbound.openai_responses.shapes import FastList, Item, MetadataK
 from gateway.northbound.runs.agents import AgentBody, BudgetBody, Name, agent_spec, budget
 from gateway.runs.spec import AgentSpec, Answer, Budget, OnBudget
 
-_STRICT = with_config(ConfigDict(extra="forbid"))
+_STRICT = with_config(ConfigDict(extra="forbid", defer_build=True))
 
 INLINE = "agent"
 """What an inline agent without a name is called."""

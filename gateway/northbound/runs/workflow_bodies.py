@@ -21,7 +21,7 @@ from gateway.runs.spec import NO_BUDGET, AgentSpec, Budget, OnBudget
 Mode = Literal["launch", "polish", "production"]
 
 
-@with_config(ConfigDict(extra="forbid"))
+@with_config(ConfigDict(extra="forbid", defer_build=True))
 class WorkflowRunBody(TypedDict, total=False):
     """``workflow`` is the name of one in the configuration, or a whole one; ``settings`` are those
     that it leaves open. ``mode``, ``plan_id`` and ``instruction`` are for its team's plan."""

@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 from gateway.northbound.runs.agents import AgentBody, BudgetBody, Name
 from gateway.tools.base import Policy
 
-_STRICT = with_config(ConfigDict(extra="forbid"))
+_STRICT = with_config(ConfigDict(extra="forbid", defer_build=True))
 
 NODE_ID = r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$"
 NodeId = Annotated[str, Field(pattern=NODE_ID)]
