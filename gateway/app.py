@@ -34,6 +34,7 @@ from gateway.policy.redaction.settings import redaction
 from gateway.routing.breaker import Breakers
 from gateway.routing.stats import Stats
 from gateway.services.agents import check_agents
+from gateway.services.background import settle
 from gateway.services.idempotency import Idempotency
 from gateway.services.keys import refresh_keys
 from gateway.services.prompts import check as check_prompts
@@ -172,6 +173,7 @@ class _Parts:
         )
         self._tools = Toolbox(clock)
         runs = Runs(store, clock, keyring, lambda: self.state.runtime, lambda: self._tools.registry)
+        runs.supervisor.on_let_go = lambda birth: settle(store, birth.id, clock)
         self.state = State(
             runtime,
             keyring,

@@ -14,6 +14,7 @@ from adapters.wire.json import loads
 from gateway.flow.complete import complete
 from gateway.flow.context import Call
 from gateway.flow.tracing import begin
+from gateway.http.background import BackgroundDoor
 from gateway.http.body import read_body
 from gateway.http.ending import Ending
 from gateway.http.endpoint import MEGABYTE, Endpoint, is_strict
@@ -24,6 +25,7 @@ from gateway.http.sink import BodySink, StreamSink
 from gateway.northbound.base import Envelope, Northbound
 from gateway.northbound.base import Limits as BodyLimits
 from gateway.services.aliases import resolve
+from gateway.services.background import settle_previous
 from gateway.services.prompts import with_model, with_output
 from gateway.services.responses import Session, session
 from gateway.services.run_models import is_run
@@ -56,8 +58,12 @@ class Conversation(Endpoint):
             return
         alias = resolve(runtime.snapshot, principal, given.request.model)
         given = with_output(runtime, alias, given)
+        await settle_previous(state.store, runtime.clock, given)
         async with session(runtime, principal, given, exchange.id, alias.deadline) as kept:
             asked = kept.asked
+            if kept.background:
+                await BackgroundDoor(state, exchange, principal).serve(kept, alias, body)
+                return
             call = Call(
                 id=exchange.id,
                 principal=principal,

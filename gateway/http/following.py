@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 
 from starlette.responses import Response
 
@@ -35,61 +36,68 @@ def plain_frames(page: list[Told]) -> bytes:
     return b"".join(event_frame(one.seq, one.type, one.body) for one in page)
 
 
-class EventStream(Response):
-    """The answer to a reader.
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a reader wants: which run, after which event, in which words.
 
-    :param cursor: the last event that the reader has.
-    :param on_leave: what to do when the reader leaves before the end.
+    ``opening`` is what the stream begins with. ``on_leave`` is done when the reader leaves before
+    the end.
     """
 
-    def __init__(
-        self,
-        state: State,
-        run_id: str,
-        cursor: int,
-        *,
-        frames: Frames = plain_frames,
-        headers: dict[str, str] | None = None,
-        on_leave: Callable[[], Awaitable[object]] | None = None,
-    ) -> None:
+    run_id: str
+    cursor: int
+    frames: Frames = plain_frames
+    headers: Mapping[str, str] = field(default_factory=dict)
+    opening: bytes = RETRY
+    on_leave: Callable[[], Awaitable[object]] | None = None
+
+
+class EventStream(Response):
+    """The answer to a reader."""
+
+    def __init__(self, state: State, reading: Reading) -> None:
         super().__init__(status_code=200)
         self._state = state
-        self._run_id = run_id
-        self._cursor = cursor
-        self._frames = frames
-        self._own = headers or {}
-        self._on_leave = on_leave
+        self._reading = reading
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Write until the run ends, the reader leaves, or the gateway stops."""
-        exchange = Exchange(scope, receive, send, "openai-chat")
-        exchange.watch()
-        try:
-            with following(self._state.runs.ledger, self._run_id, self._cursor) as tail:
-                await self._write(exchange, tail)
-        except asyncio.CancelledError:
-            exchange.stopped()
-            if self._on_leave is not None:
-                await asyncio.shield(self._on_leave())
-        except TimeoutError:
-            log.info("a reader of run %s took nothing for %g s: let go", self._run_id, PATIENCE)
-        except Fault as fault:  # the store can't be read: the reader comes back
-            log.warning("run %s: %s", self._run_id, fault.detail or fault.message)
-        finally:
-            exchange.unwatch()
+        await follow(self._state, Exchange(scope, receive, send, "openai-chat"), self._reading)
 
-    async def _write(self, exchange: Exchange, tail: Tail) -> None:
-        ping = self._state.snapshot.server.ping_seconds
-        own = [(name.encode(), value.encode()) for name, value in self._own.items()]
-        await exchange.start(200, [*SSE, *own])
-        await self._send(exchange, RETRY)
-        while not tail.ended and not self._state.draining:
-            page = await tail.read(ping)
-            data = self._frames(page) if page else PING
-            if data:
-                await self._send(exchange, data)
-        await exchange.write(b"", more=False)
 
-    async def _send(self, exchange: Exchange, data: bytes) -> None:
-        async with asyncio.timeout(PATIENCE):
-            await exchange.write(data, more=True)
+async def follow(state: State, exchange: Exchange, reading: Reading) -> None:
+    """Answer with a run's events until it ends, the reader leaves, or the gateway stops."""
+    run_id = reading.run_id
+    exchange.watch()
+    try:
+        with following(state.runs.ledger, run_id, reading.cursor) as tail:
+            await _write(state, exchange, tail, reading)
+    except asyncio.CancelledError:
+        exchange.stopped()
+        if reading.on_leave is not None:
+            await asyncio.shield(reading.on_leave())
+    except TimeoutError:
+        log.info("a reader of run %s took nothing for %g s: let go", run_id, PATIENCE)
+    except Fault as fault:  # the store can't be read: the reader comes back
+        log.warning("run %s: %s", run_id, fault.detail or fault.message)
+    finally:
+        exchange.unwatch()
+
+
+async def _write(state: State, exchange: Exchange, tail: Tail, reading: Reading) -> None:
+    ping = state.snapshot.server.ping_seconds
+    own = [(name.encode(), value.encode()) for name, value in reading.headers.items()]
+    await exchange.start(200, [*SSE, *own])
+    if reading.opening:
+        await _send(exchange, reading.opening)
+    while not tail.ended and not state.draining:
+        page = await tail.read(ping)
+        data = reading.frames(page) if page else PING
+        if data:
+            await _send(exchange, data)
+    await exchange.write(b"", more=False)
+
+
+async def _send(exchange: Exchange, data: bytes) -> None:
+    async with asyncio.timeout(PATIENCE):
+        await exchange.write(data, more=True)

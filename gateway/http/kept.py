@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from adapters.canonical.faults import Fault
 from adapters.wire.json import dumps
 from gateway.flow.count_tokens import count_tokens
+from gateway.http.background import background_stream
 from gateway.http.body import read_body
 from gateway.http.deps import Caller, Gateway
 from gateway.http.headers import SSE
@@ -55,11 +56,18 @@ def _json(value: Any) -> Response:
 @router.get("/v1/responses/{response_id}")
 @router.get("/responses/{response_id}", include_in_schema=False)
 async def response(
-    response_id: str, kept: Responses, stream: bool = False, starting_after: int | None = None
+    response_id: str,
+    kept: Responses,
+    state: Gateway,
+    stream: bool = False,
+    starting_after: int | None = None,
 ) -> Response:
-    """A kept response, as it was told or once more as a stream."""
+    """A response as it was told or as it stands; or as a stream, once more or while it is made."""
     if not stream:
         return _json(await kept.get(response_id))
+    row = await kept.background.find(response_id)
+    if row is not None:
+        return await background_stream(state, kept.background, row, starting_after)
     frames = await kept.stream(response_id, starting_after)
     headers = {name.decode(): value.decode() for name, value in SSE}
     return Response(frames, headers=headers)
@@ -82,13 +90,8 @@ async def input_items(response_id: str, kept: Responses, page: Listing) -> Respo
 @router.post("/v1/responses/{response_id}/cancel")
 @router.post("/responses/{response_id}/cancel", include_in_schema=False)
 async def cancel_response(response_id: str, kept: Responses) -> Response:
-    """Only a background response can be cancelled, and this one has ended."""
-    await kept.get(response_id)
-    raise Fault(
-        "bad_request",
-        "Only a response with `background: true` can be cancelled. To end a stream, close it.",
-        param="response_id",
-    )
+    """Cancel a background response; twice is once."""
+    return _json(await kept.cancel(response_id))
 
 
 @router.post("/v1/responses/compact")

@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse
 from adapters.canonical.faults import Fault
 from adapters.wire.json import dumps
 from gateway.http.deps import Caller, Gateway, state_of
-from gateway.http.following import EventStream
+from gateway.http.following import EventStream, Reading
 from gateway.http.kept import Body
 from gateway.http.run_views import VIEWS
 from gateway.northbound.runs.bodies import (
@@ -80,13 +80,13 @@ async def begin(request: Request, caller: Caller, body: Body, runs: Service) -> 
         return _shown(row, 201)
     run_id = row.birth.id
     leaves = asked.on_disconnect == "cancel"
-    return EventStream(
-        state_of(request),
+    reading = Reading(
         run_id,
-        0,
+        cursor=0,
         headers={RUN: run_id},
         on_leave=(lambda: runs.cancel(caller, run_id, "disconnect")) if leaves else None,
     )
+    return EventStream(state_of(request), reading)
 
 
 @router.get("/runs")
@@ -145,7 +145,7 @@ async def events(request: Request, state: Gateway, row: Followed) -> Response:
         return await _page(state, row, cursor)
     if cursor == row.standing.last_seq and row.standing.ended_at is not None:
         return Response(status_code=204)  # which tells a browser not to come back
-    return EventStream(state, row.birth.id, cursor, headers={RUN: row.birth.id})
+    return EventStream(state, Reading(row.birth.id, cursor, headers={RUN: row.birth.id}))
 
 
 def _projected(request: Request, state: State, row: RunRow, view: str) -> Response:
@@ -155,7 +155,7 @@ def _projected(request: Request, state: State, row: RunRow, view: str) -> Respon
         text = f"format is one of {', '.join(VIEWS)}."
         raise Fault("bad_request", text, param="format")
     frames = make(row.birth.id, row.birth.created_at, _seen(request))
-    return EventStream(state, row.birth.id, 0, frames=frames, headers={RUN: row.birth.id})
+    return EventStream(state, Reading(row.birth.id, 0, frames, {RUN: row.birth.id}))
 
 
 def _seen(request: Request) -> int:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
 
 from adapters.canonical.completion import Completion, Fold
 from adapters.canonical.events import Event, PartStarted, TextDelta, ThinkingDelta
-from adapters.canonical.parts import Refusal
+from adapters.canonical.parts import Refusal, Thinking
 from gateway.flow.context import Head
 from gateway.runs.events import Draft, draft
 
@@ -23,6 +24,14 @@ LOAD = 10.0
 CHARACTERS = 4_096
 
 Write = Callable[[Sequence[Draft]], Awaitable[object]]
+
+
+class _Place(NamedTuple):
+    """Where text belongs: neighbours of one place are one delta."""
+
+    type: str
+    part: int
+    section: int | None = None
 
 
 class DeltaSink:
@@ -47,7 +56,8 @@ class DeltaSink:
         self._on_head = on_head
         self._fold = Fold()
         self._refusals: set[int] = set()
-        self._pending: list[tuple[str, int, list[str]]] = []
+        self._summaries: set[int] = set()
+        self._pending: list[tuple[_Place, list[str]]] = []
         self._size = 0
         self._flushing = asyncio.Lock()
         self._timer: asyncio.Task[None] | None = None
@@ -60,12 +70,13 @@ class DeltaSink:
         """Take events; waits only when a whole window is full."""
         for event in events:
             self._fold.add(event)
-            if isinstance(event, PartStarted) and isinstance(event.head, Refusal):
-                self._refusals.add(event.index)
+            if isinstance(event, PartStarted):
+                self._begin(event)
             elif isinstance(event, TextDelta):
-                self._add("message.delta", event.index, event.text)
+                self._add(_Place("message.delta", event.index), event.text)
             elif isinstance(event, ThinkingDelta):
-                self._add("reasoning.delta", event.index, event.text)
+                section = event.section if event.index in self._summaries else None
+                self._add(_Place("reasoning.delta", event.index, section), event.text)
         if self._size >= CHARACTERS * self._window() / WINDOW:
             await self.flush()
         elif self._pending and (self._timer is None or self._timer.done()):
@@ -79,9 +90,11 @@ class DeltaSink:
                 await self._write([self._draft(*one) for one in pending])
 
     async def close(self) -> None:
-        """Stop the clock; nothing more is written by itself. What is pending is dropped."""
+        """Stop the clock: nothing is written by itself any more. What is being written is
+        finished, what is pending stays for :meth:`flush`."""
         if self._timer is not None:
-            self._timer.cancel()
+            async with self._flushing:
+                self._timer.cancel()
             await asyncio.wait([self._timer])
 
     def completion(self) -> Completion:
@@ -95,18 +108,30 @@ class DeltaSink:
     def _window(self) -> float:
         return min(max(WINDOW, LOAD * self._commit_seconds()), WIDEST)
 
-    def _add(self, type: str, part: int, text: str) -> None:
+    def _begin(self, event: PartStarted) -> None:
+        """Remember what a part is; reasoning is told even before it says anything, because sealed
+        reasoning never does, and its place is before the text."""
+        match event.head:
+            case Refusal():
+                self._refusals.add(event.index)
+            case Thinking(summary=summary):
+                if summary is not None:
+                    self._summaries.add(event.index)
+                self._pending.append((_Place("reasoning.delta", event.index), [""]))
+
+    def _add(self, place: _Place, text: str) -> None:
         if not text:
             return
-        last = self._pending[-1] if self._pending else None
-        if last is not None and last[:2] == (type, part):
-            last[2].append(text)
+        if self._pending and self._pending[-1][0] == place:
+            self._pending[-1][1].append(text)
         else:
-            self._pending.append((type, part, [text]))
+            self._pending.append((place, [text]))
         self._size += len(text)
 
-    def _draft(self, type: str, part: int, texts: list[str]) -> Draft:
-        told: dict[str, object] = {"part": part, "text": "".join(texts)}
-        if part in self._refusals:
+    def _draft(self, place: _Place, texts: list[str]) -> Draft:
+        told: dict[str, object] = {"part": place.part, "text": "".join(texts)}
+        if place.section is not None:
+            told["section"] = place.section
+        if place.part in self._refusals:
             told["refusal"] = True
-        return draft(type, step=self._step, agent=self._agent, **told)
+        return draft(place.type, step=self._step, agent=self._agent, **told)

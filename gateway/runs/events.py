@@ -70,7 +70,7 @@ EVENTS: Mapping[str, Shape] = {
         "model deployment ttft_ms",
     ),
     "message.delta": _shape("More text, as it comes.", "part text", "refusal"),
-    "reasoning.delta": _shape("More reasoning, as it comes.", "part text"),
+    "reasoning.delta": _shape("More reasoning, as it comes.", "part text", "section"),
     "message.completed": _shape("The whole message, whatever the deltas said.", "text parts"),
     "tool.requested": _shape("The model wants a tool.", "call_id tool arguments"),
     "tool.intent": _shape(
@@ -192,6 +192,7 @@ FIELDS: Mapping[str, tuple[str, str]] = {
     "rule": ("object", "the rule, as declared"),
     "schema": ("object", "the JSON Schema of what is asked for"),
     "schema_hash": ("string", "stands for the tool's description and parameters"),
+    "section": ("integer", "the part of a reasoning summary"),
     "share": ("number", "from 0 to 1"),
     "spec": ("object", "the whole specification"),
     "status": ("string", "`completed`, `failed` or `cancelled`"),

@@ -130,7 +130,8 @@ class RunSpec:
     ``workflow`` the graph of one of kind ``workflow`` (whose name is then ``agent``), ``value`` its
     input as JSON, ``plan`` the stored plan that its team follows or changes. ``tools`` are the
     workflows and nodes that its agents have for tools. ``parent`` names the run whose tool call
-    this run is, ``depth`` counts the runs above it.
+    this run is, ``depth`` counts the runs above it. ``outside`` is for whoever began
+    the run and shows it to others; the run itself never looks at it.
     """
 
     kind: Kind
@@ -151,6 +152,7 @@ class RunSpec:
     previous_run_id: str | None = None
     parent: str | None = None
     depth: int = 0
+    outside: Mapping[str, Any] = NO_EXTRAS
 
     def find(self, name: str) -> AgentSpec:
         """The agent of this name.

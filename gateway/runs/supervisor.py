@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from adapters.canonical.faults import Fault
@@ -23,7 +23,7 @@ from gateway.runs.executor import GRACE, Executor
 from gateway.runs.ledger import Lost
 from gateway.runs.state import Run
 from gateway.runs.status import IDLE
-from gateway.store.runs import RunRow
+from gateway.store.runs import Birth, RunRow
 
 log = logging.getLogger("gateway.runs")
 
@@ -58,6 +58,8 @@ class Supervisor:
         self._bounds = bounds
         self.owner = bench.ledger.clock.new_id("worker_")
         self.grace = GRACE
+        self.on_let_go: Callable[[Birth], Awaitable[None]] | None = None
+        """Told of every run that was worked on and has ended, or waits."""
         self._work: dict[str, asyncio.Task[None]] = {}
         self._executors: dict[str, Executor] = {}
         self._abandoned: set[asyncio.Task[None]] = set()
@@ -173,6 +175,8 @@ class Supervisor:
         try:
             await self._execute(row)
             self._failures.pop(run_id, None)
+            if self.on_let_go is not None:
+                await self.on_let_go(row.birth)
         except Lost:
             log.info("run %s: let go", run_id)
         except Fault as fault:

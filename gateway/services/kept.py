@@ -11,6 +11,7 @@ from gateway.northbound.conversations import Json, Page
 from gateway.northbound.openai_responses.kept import listed, prefix
 from gateway.northbound.openai_responses.replay import replayed
 from gateway.policy.auth import Principal
+from gateway.services.background import Background
 from gateway.services.responses import as_item, unknown_conversation
 from gateway.services.state import State
 from gateway.store.responses import Addition, Chain, Conversation, Item
@@ -22,14 +23,36 @@ class KeptResponses:
     def __init__(self, state: State, principal: Principal) -> None:
         self._store = state.store
         self._project = principal.project
+        self.background = Background(state.runs, state.store, principal)
 
     async def get(self, response_id: str) -> Json:
-        """The response object as it was told.
+        """The response object as it was told, or as it stands while it is made.
 
         :raises Fault: ``not_found``.
         """
-        last = (await self._chain(response_id)).last
-        return {**last.body, "output": [item.data for item in last.output]}
+        chain = await self._store.chain(self._project, response_id)
+        if chain is None:
+            row = await self.background.find(response_id)
+            if row is None:
+                raise _unknown_response()
+            return await self.background.shown(row)
+        return {**chain.last.body, "output": [item.data for item in chain.last.output]}
+
+    async def cancel(self, response_id: str) -> Json:
+        """Cancel a response that is made in the background.
+
+        :raises Fault: ``not_found``, or ``bad_request`` for one that is not.
+        """
+        cancelled = await self.background.cancel(response_id)
+        if cancelled is None:
+            await self.get(response_id)
+            raise Fault(
+                "bad_request",
+                "Only a response with `background: true` can be cancelled. To end a stream, "
+                "close it.",
+                param="response_id",
+            )
+        return cancelled
 
     async def stream(self, response_id: str, starting_after: int | None) -> bytes:
         """The same as server-sent events.
@@ -51,7 +74,8 @@ class KeptResponses:
 
         :raises Fault: ``not_found``.
         """
-        if not await self._store.drop_response(self._project, response_id):
+        was_run = await self.background.delete(response_id)
+        if not await self._store.drop_response(self._project, response_id) and not was_run:
             raise _unknown_response()
         return shapes.deleted_object(response_id, "response")
 

@@ -60,15 +60,15 @@ class Session:
         :param until: when the call is over at the latest, Unix seconds.
         :raises Fault: where it can't be continued.
         """
-        if memory.background:
-            raise Fault(
-                "unsupported",
-                "background: true needs runs, which this gateway does not serve on this path. "
-                "Leave it out, and stream the answer if it takes long.",
-                param="background",
-            )
         default = self._runtime.snapshot.store.keep_responses
         self._stores = default if memory.store is None else memory.store
+        if memory.background and not self._stores:
+            raise Fault(
+                "bad_request",
+                "background: true needs store: true: who asks later finds the answer in the "
+                "gateway's store, and nowhere else.",
+                param="background",
+            )
         style = self.asked.style
         echo = {**style.echo, "store": self._stores}
         self.asked = replace(self.asked, style=replace(style, echo=echo))
@@ -126,6 +126,21 @@ class Session:
         items = await store.conversation_items(project, conversation_id)
         self.size += _size(items)
         return items
+
+    @property
+    def background(self) -> bool:
+        """Whether the answer is made without its caller."""
+        return self.asked.memory is not None and self.asked.memory.background
+
+    def outside(self) -> dict[str, Any]:
+        """What has to be known later, to keep an answer that is made in the background."""
+        memory = self.asked.memory or Memory()
+        return {
+            "thread": None if self._chain is None else self._chain.last.thread,
+            "previous": memory.previous,
+            "conversation": memory.conversation,
+            "items": list(memory.items),
+        }
 
     async def keep(self, response: Mapping[str, Any]) -> None:
         """Write the answer down, to its end even if the caller leaves meanwhile.

@@ -6,6 +6,8 @@ the principal, and sees the runs of its project only.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
@@ -13,7 +15,7 @@ from typing import Any
 
 from adapters.canonical.clock import Clock
 from adapters.canonical.faults import Fault
-from adapters.canonical.request import Message, Request
+from adapters.canonical.request import Message
 from gateway.flow.context import Runtime
 from gateway.northbound.runs.bodies import Fork, NewRun
 from gateway.policy.auth import Keyring, Principal
@@ -203,13 +205,6 @@ class Runs:
             principal, spec, key=key, digest=digest, events=copied, forked_from=origin
         )
 
-    async def start_call(
-        self, principal: Principal, request: Request, key: str | None = None
-    ) -> RunRow:
-        """Begin a background response: a run of kind ``call``, whose one turn is ``request``."""
-        spec = RunSpec(kind="call", call=request, end_user=request.end_user)
-        return await self.begin(principal, spec, key=key)
-
     async def _named(self, agents: Agents, name: str) -> AgentSpec:
         try:
             return (await agents.get(name))[0]
@@ -231,6 +226,15 @@ class Runs:
         run = (await self.ledger.tape(run_id)).run
         thread = run.threads.get(MAIN)
         return () if thread is None else run.transcript(thread)
+
+    async def ended(self, run_id: str, seconds: float = 10.0) -> RunRow:
+        """The run once it has ended, or as it stands after so many seconds."""
+        with self.hub.following(run_id) as (_, news), contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while (await self.row(run_id, None)).standing.status not in ENDED:
+                    await news.wait()
+                    news.clear()
+        return await self.row(run_id, None)
 
     # reading
 
