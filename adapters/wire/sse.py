@@ -17,6 +17,7 @@ MAX_EVENT = 16 * 1024 * 1024
 """Bytes that one line, and all data lines of one event, may have; whole images come in one.
 More is a ``protocol_error``."""
 
+_DATA = b"data:"
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -127,9 +128,12 @@ class SseParser:
             self._id = value.removeprefix(b" ").decode("utf-8", "replace")
 
     def _hold(self, rest: bytes) -> None:
-        self._tail.append(rest)
+        if self._tail and len(self._tail[0]) < len(_DATA):
+            self._tail[0] += rest  # the first piece is long enough to tell the line's kind
+        else:
+            self._tail.append(rest)
         self._held += len(rest)
-        begun = self._size if self._tail[0][:5] == b"data:" else 0
+        begun = self._size if self._tail[0].startswith(_DATA) else 0
         if self._held + begun > self._limit:
             raise self._too_large()
 

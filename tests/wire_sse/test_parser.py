@@ -174,6 +174,7 @@ def test_what_exceeds_the_bound_is_a_protocol_error_at_every_cut(stream, step):
     assert "100 bytes" in caught.value.message
 
 
+@example(b"data: x\ndata: 12345678\ndata: unfinished", [25], 24)
 @given(STREAMS, st.lists(st.integers(0, 400), max_size=6), st.integers(1, 40))
 def test_the_bound_does_not_depend_on_the_cut(stream, places, limit):
     def outcome(*chunks):
