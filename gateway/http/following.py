@@ -40,7 +40,7 @@ def plain_frames(page: list[Told]) -> bytes:
 class Reading:
     """What a reader wants: which run, after which event, in which words.
 
-    ``opening`` is what the stream begins with. ``on_leave`` is done when the reader leaves before
+    ``opening`` stands at the head of the first frame. ``on_leave`` is done when the reader leaves before
     the end.
     """
 
@@ -88,11 +88,13 @@ async def _write(state: State, exchange: Exchange, tail: Tail, reading: Reading)
     ping = state.snapshot.server.ping_seconds
     own = [(name.encode(), value.encode()) for name, value in reading.headers.items()]
     await exchange.start(200, [*SSE, *own])
-    if reading.opening:
-        await _send(exchange, reading.opening)
+    await _send(exchange, PING)  # proxies and clients see at once that there is a stream
+    opening = reading.opening
     while not tail.ended and not state.draining:
         page = await tail.read(ping)
         data = reading.frames(page) if page else PING
+        if page and data:
+            data, opening = opening + data, b""
         if data:
             await _send(exchange, data)
     await exchange.write(b"", more=False)

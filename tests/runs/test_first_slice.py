@@ -53,7 +53,7 @@ async def test_a_run_can_be_followed_from_its_beginning_in_the_same_request(
     async with gateway(tmp_path) as g:
         answer = await g.post("/runs", {**ASKED, "stream": True})
         assert answer.status == 200
-        assert answer.body.startswith(b"retry: ")
+        assert answer.body.startswith(b": ping\n\nretry: ")
         assert answer.data()[0]["type"] == "run.created"
         assert answer.data()[-1]["type"] == "run.completed"
         assert answer.headers["x-gateway-run"] == answer.data()[0]["run_id"]

@@ -122,7 +122,7 @@ async def test_a_silent_stream_pings(tmp_path: Path) -> None:
         g.simulator.script("script", [Call("t", "{}"), Say("done")])
         run_id = await begin(g, BODY)
         _, body = await ask(g, f"/runs/{run_id}/events")
-        assert body.startswith(b"retry: 2000\n\n")
+        assert body.startswith(b": ping\n\nretry: 2000\nid: 1\n")
         assert body.count(b": ping\n\n") >= 3
 
 

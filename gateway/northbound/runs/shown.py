@@ -11,8 +11,9 @@ from adapters.canonical.plain import plain
 from gateway.runs.spec import AgentSpec
 from gateway.store.runs import AgentRow, EventRow, RunRow, TaskRow
 
-RETRY = b"retry: 2000\n\n"
-"""The first bytes of a stream: how many milliseconds a browser waits before it reconnects."""
+RETRY = b"retry: 2000\n"
+"""How many milliseconds a browser waits before it reconnects. Stands in the first event's frame:
+alone in a frame, some clients take it for an event without data."""
 PING = b": ping\n\n"
 
 
