@@ -40,8 +40,8 @@ def plain_frames(page: list[Told]) -> bytes:
 class Reading:
     """What a reader wants: which run, after which event, in which words.
 
-    ``opening`` stands at the head of the first frame. ``on_leave`` is done when the reader leaves before
-    the end.
+    ``opening`` stands at the head of the first frame. ``on_leave`` is done when the reader
+    leaves before the end.
     """
 
     run_id: str
