@@ -44,6 +44,14 @@ def worker(effects: Path, name: str, **spec: Any) -> Spy:
     return Spy(ToolSpec(name=name, parameters=ANYTHING, **spec), work)
 
 
+async def tick(arguments: Mapping[str, Any], context: ToolContext) -> str:
+    """Says something every second, for some seconds."""
+    for second in range(int(arguments.get("seconds", 3))):
+        context.progress(f"second {second}", None)
+        await asyncio.sleep(1)
+    return "ticked"
+
+
 def die_after(state: Any, seq: int) -> None:
     """Kill the process once event ``seq`` of any run is committed."""
     store = state.store
@@ -77,6 +85,7 @@ async def serve(config: str, port: int, effects: Path, seq: int) -> None:
                 worker(effects, "read", read_only=True),
                 worker(effects, "write"),
                 worker(effects, "mail"),
+                Spy(ToolSpec(name="tick", parameters=ANYTHING, read_only=True), tick),
             ]
             state.runs.bench.tools().replace([*builtins(SystemClock()), *tools])
             die_after(state, seq)

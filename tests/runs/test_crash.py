@@ -125,7 +125,8 @@ ENDS = ("run.completed", "run.failed", "run.incomplete", "run.cancelled", "run.e
 
 @contextlib.asynccontextmanager
 async def rig(folder: Path) -> AsyncIterator[Rig]:
-    async with sim.running() as provider, aiohttp.ClientSession() as http:
+    connector = aiohttp.TCPConnector(limit=0, force_close=True)
+    async with sim.running() as provider, aiohttp.ClientSession(connector=connector) as http:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]

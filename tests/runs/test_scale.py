@@ -1,0 +1,80 @@
+"""Many runs and many readers on one process: each event reaches its reader, and nothing stays
+behind in memory when a run is over."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+
+from adapters.simulator import Call, Say
+from tests.harness import KEY
+from tests.runs.test_crash import Rig, rig
+
+SECONDS = 3
+"""For so long each run says something every second."""
+BODY = {
+    "agent": {"name": "ticker", "model": "scripted", "tools": ["tick"]},
+    "input": "go",
+}
+SETTINGS = "[runs]\nmax_concurrent = 1000\n"
+
+
+async def one_run(one: Rig) -> tuple[int, float]:
+    """A run that is followed to its end: its events, and the longest that one was on its way."""
+    headers = {"authorization": f"Bearer {KEY}"}
+    body = {**BODY, "stream": True}
+    count, late = 0, 0.0
+    async with one.http.post(f"{one.url}/runs", json=body, headers=headers) as reply:
+        assert reply.status == 200
+        async for line in reply.content:
+            if line.startswith(b"data: "):
+                count += 1
+                _, _, rest = line.partition(b'"at":')
+                late = max(late, time.time() - float(rest.partition(b",")[0]))
+                ended = b'"type":"run.completed"' in line
+    assert ended
+    return count, late
+
+
+def resident(one: Rig) -> int:
+    """Bytes of memory that the gateway's process has."""
+    assert one.process is not None
+    return int(Path(f"/proc/{one.process.pid}/statm").read_text().split()[1]) * 4096
+
+
+async def many(folder: Path, runs: int, batches: int) -> tuple[list[int], list[float]]:
+    sizes, late = [], []
+    async with rig(folder) as one:
+        config = folder / "gateway.toml"
+        config.write_text(config.read_text() + SETTINGS)
+        turns = [Call("tick", f'{{"seconds": {SECONDS}}}'), Say("done")]
+        one.simulator.script("script", turns, by="turn")
+        await one.start(0)
+        for _ in range(batches):
+            found = await asyncio.gather(*(one_run(one) for _ in range(runs)))
+            assert min(count for count, _ in found) >= 12 + SECONDS - 1
+            late.append(max(worst for _, worst in found))
+            await asyncio.sleep(1)
+            sizes.append(resident(one))
+    return sizes, late
+
+
+async def test_every_reader_gets_every_event_in_time(tmp_path: Path) -> None:
+    _, late = await many(tmp_path, runs=60, batches=1)
+    assert max(late) < 20
+
+
+@pytest.mark.all
+async def test_a_thousand_runs_with_a_thousand_readers_leave_nothing_behind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sizes, late = await many(tmp_path, runs=1_000, batches=5)
+    grown = (sizes[-1] - sizes[2]) / 2_000  # by then the database's own caches are full
+    with capsys.disabled():
+        print(f"\n1000 runs, 1000 readers: {grown:.0f} bytes a finished run, "
+              f"late by {max(late):.1f} s at most, {sizes[-1] / 1e6:.0f} MB")  # fmt: skip
+    assert grown < 4_000, f"{grown:.0f} bytes stay behind for each finished run"
+    assert max(late) < 30
