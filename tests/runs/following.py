@@ -53,6 +53,13 @@ async def answered(g: Harness, run_id: str, interrupt_id: str, **body: Any) -> A
     return await g.post(f"/runs/{run_id}/interrupts/{interrupt_id}", body)
 
 
+async def idle(g: Harness, seconds: float = 5.0) -> None:
+    """Wait until no run holds a place in the executor."""
+    async with asyncio.timeout(seconds):
+        while g.state.runs.supervisor.working:
+            await asyncio.sleep(0.01)
+
+
 def types(events: Sequence[Event]) -> list[str]:
     """The types of events, in order."""
     return [event["type"] for event in events]

@@ -13,7 +13,7 @@ import pytest
 
 from adapters.simulator import Call, Say
 from tests.harness import ADMIN, KEY, Harness, alias, gateway
-from tests.runs.following import answered, begin, data, read, types, watch
+from tests.runs.following import answered, begin, data, idle, read, types, watch
 from tests.runs.tools import slow, spy, use
 
 SCRIPTED = alias("scripted", ("openai", "script"), retries=0)
@@ -72,7 +72,7 @@ async def test_an_approval_shows_what_it_is_about(tmp_path: Path) -> None:
         statuses = {t["name"]: t["status"] for t in tasks if t["kind"] == "tool"}
         assert statuses == {"read": "completed", "mail": "paused"}
         await asyncio.sleep(0.05)
-        assert g.state.runs.supervisor.working == 0, "who waits holds nothing"
+        await idle(g)  # who waits holds nothing
 
 
 async def test_an_approved_call_is_made_once_and_its_sibling_is_not_repeated(

@@ -12,7 +12,7 @@ import pytest
 from adapters.simulator import Call, Say
 from adapters.simulator.words import Answer as Spoken
 from tests.harness import Harness, alias, gateway
-from tests.runs.following import answered, begin, data, read, types, watch
+from tests.runs.following import answered, begin, data, idle, read, types, watch
 from tests.runs.tools import slow, spy, use
 
 ADD = {
@@ -348,7 +348,7 @@ async def test_a_child_that_waits_makes_its_parent_wait_for_the_same(tmp_path: P
         assert events[-1]["data"]["for"] == "approval"
         (child,) = events[-1]["data"]["children"]
         (question,) = (await read(g, child))["interrupts"]
-        assert g.state.runs.supervisor.working == 0, "who waits holds nothing"
+        await idle(g)  # who waits holds nothing
         assert (await answered(g, child, question["id"], action="approve")).status == 200
         events = await watch(g, run_id)
         assert types(events)[-1] == "run.completed"
