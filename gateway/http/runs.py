@@ -22,7 +22,6 @@ from gateway.northbound.runs.bodies import (
 )
 from gateway.northbound.runs.queries import Listing, TokenRequest
 from gateway.northbound.runs.shown import (
-    event_json,
     event_page,
     run_list,
     run_object,
@@ -34,6 +33,8 @@ from gateway.northbound.runs.workflow_bodies import (
     parse_workflow_run,
 )
 from gateway.policy.auth import Principal
+from gateway.runs.hub import told_row
+from gateway.runs.tail import PAGE, PAGE_BYTES
 from gateway.services.runs import Runs
 from gateway.services.state import State
 from gateway.services.stream_tokens import LONGEST, check_token, make_token
@@ -43,8 +44,6 @@ router = APIRouter()
 
 RUN = "x-gateway-run"
 """The header that names the run."""
-PAGE = 200
-"""Events in one JSON page."""
 
 
 def _runs(state: Gateway) -> Runs:
@@ -166,10 +165,10 @@ def _seen(request: Request) -> int:
 
 
 async def _page(state: State, row: RunRow, cursor: int) -> Response:
-    rows = await state.store.run_events(row.birth.id, cursor, PAGE)
+    rows = await state.store.run_events(row.birth.id, cursor, PAGE, max_bytes=PAGE_BYTES)
     last = rows[-1].seq if rows else cursor
     ended = row.standing.ended_at is not None and last >= row.standing.last_seq
-    page = event_page([event_json(one) for one in rows], ended=ended)
+    page = event_page([told_row(one).body for one in rows], ended=ended)
     return Response(page, media_type="application/json")
 
 

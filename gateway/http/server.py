@@ -18,12 +18,17 @@ from collections.abc import Callable, Iterator
 import uvicorn
 
 from adapters.canonical.faults import Fault
+from gateway.http.exchange import STALLED
 from gateway.http.middleware import App
 from gateway.services.state import State
 
 log = logging.getLogger("gateway.server")
 
 STOPPING = "The gateway is stopping. Send the request again; another instance will take it."
+
+GONE_AFTER_MS = round(STALLED * 1_000)
+"""A client whose host takes nothing for so long, and says nothing, is gone: its connection is
+freed. Otherwise the system would go on sending for a quarter of an hour."""
 
 LOOK_EVERY = 0.05
 """Seconds between looks at what is still in flight while draining."""
@@ -116,6 +121,8 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):  # the connections have it from here
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, GONE_AFTER_MS)
         listener.bind((host, port))
         listener.listen(2048)
         listener.setblocking(False)

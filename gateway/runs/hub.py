@@ -12,10 +12,14 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
+
+from orjson import Fragment
 
 from adapters.wire.json import dumps
 from gateway.runs.events import TERMINAL, Event
+from gateway.store.runs import EventRow
 
 MAX_RECENT = 256
 """Events kept at hand of a run that has readers."""
@@ -38,6 +42,11 @@ class Told(NamedTuple):
 def told(event: Event) -> Told:
     """``event`` as readers get it."""
     return Told(event.seq, event.type, dumps(event.shown()))
+
+
+def told_row(row: EventRow) -> Told:
+    """An event of the books as readers get it: its data goes as it is."""
+    return Told(row.seq, row.type, dumps({**row._asdict(), "data": Fragment(row.data)}))
 
 
 class Feed:
@@ -72,12 +81,19 @@ class Feed:
         for reader in self.readers:
             reader.set()
 
-    def after(self, cursor: int, limit: int) -> list[Told] | None:
-        """The events beyond ``cursor``; ``None`` where they are not all at hand."""
+    def after(self, cursor: int, limit: int, max_bytes: int) -> list[Told] | None:
+        """The events beyond ``cursor``, ending with the one that reaches ``max_bytes``; ``None``
+        where they are not all at hand."""
         if not self._recent or self._recent[0].seq > cursor + 1:
             return None
         start = cursor + 1 - self._recent[0].seq
-        return [self._recent[n] for n in range(start, min(len(self._recent), start + limit))]
+        page: list[Told] = []
+        for one in islice(self._recent, start, start + limit):
+            page.append(one)
+            max_bytes -= len(one.body)
+            if max_bytes <= 0:
+                break
+        return page
 
 
 class Hub:

@@ -11,11 +11,13 @@ import asyncio
 import contextlib
 from collections.abc import Iterator
 
-from gateway.runs.hub import Feed, Told, told
-from gateway.runs.ledger import Ledger, event_of
+from gateway.runs.hub import Feed, Told, told_row
+from gateway.runs.ledger import Ledger
 
 PAGE = 200
 """Events in one read at most."""
+PAGE_BYTES = 96 * 1024
+"""One read ends with the event that reaches so much data."""
 
 
 class Tail:
@@ -45,10 +47,12 @@ class Tail:
 
     async def _page(self) -> list[Told]:
         self._flag.clear()
-        page = self._feed.after(self.cursor, PAGE)
+        page = self._feed.after(self.cursor, PAGE, PAGE_BYTES)
         if page is None:
-            rows = await self._ledger.store.run_events(self._run_id, self.cursor, PAGE)
-            page = [told(event_of(row)) for row in rows]
+            rows = await self._ledger.store.run_events(
+                self._run_id, self.cursor, PAGE, max_bytes=PAGE_BYTES
+            )
+            page = [told_row(row) for row in rows]
         if page:
             self.cursor = page[-1].seq
             self.ended = page[-1].terminal

@@ -24,8 +24,8 @@ from gateway.northbound.runs.background import (
     run_id_of,
     unfinished,
 )
-from gateway.northbound.runs.shown import event_json
 from gateway.policy.auth import Principal
+from gateway.runs.hub import told_row
 from gateway.runs.spec import RunSpec
 from gateway.runs.status import ENDED
 from gateway.services.responses import Session, as_item
@@ -118,7 +118,7 @@ async def told(store: Store, row: RunRow) -> Json:
         page = await store.run_events(row.birth.id, after, 1_000)
         if not page:
             raise Fault("gone", "The events of this response are deleted.")
-        frames.feed(event_json(event) for event in page)
+        frames.feed(told_row(event).body for event in page)
         after = page[-1].seq
     return frames.told
 

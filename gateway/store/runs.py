@@ -224,9 +224,16 @@ class RunBook(Protocol):
         ...
 
     async def run_events(
-        self, run_id: str, after: int, limit: int, *, leave_out: Sequence[str] = ()
+        self,
+        run_id: str,
+        after: int,
+        limit: int,
+        *,
+        leave_out: Sequence[str] = (),
+        max_bytes: int | None = None,
     ) -> list[EventRow]:
-        """Events beyond ``after``, in order; types in ``leave_out`` are not read."""
+        """Events beyond ``after``, in order; types in ``leave_out`` are not read. With
+        ``max_bytes``, the event whose data reaches so many in sum is the last."""
         ...
 
     async def run_tasks(self, run_id: str) -> list[TaskRow]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import time
 
 import pytest
 
+from gateway.http.server import listening
 from tests.harness import KEY, Harness
 
 AUTH = {"authorization": f"Bearer {KEY}"}
@@ -126,3 +128,17 @@ async def test_stopping_ends_streams_in_band(g: Harness) -> None:
     assert b"[DONE]" not in rest
     row = (await g.get(f"/admin/requests/{request_id}")).json()
     assert row["status"] == "partial"
+
+
+def test_a_client_whose_host_takes_nothing_is_gone_after_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("gateway.http.server.GONE_AFTER_MS", 1_000)
+    with listening("127.0.0.1", 0) as listener:
+        listener.setblocking(True)
+        with socket.create_connection(listener.getsockname()):
+            connection, _ = listener.accept()
+            begun = time.monotonic()
+            with connection, pytest.raises(TimeoutError):
+                while time.monotonic() - begun < 20:
+                    connection.sendall(b"x" * 65_536)

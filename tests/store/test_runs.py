@@ -72,6 +72,15 @@ async def test_deltas_move_nothing_but_the_place(books: Books) -> None:
     assert [row.seq for row in left] == [1]
 
 
+async def test_a_page_of_events_is_bounded_in_bytes_and_never_empty(books: Books) -> None:
+    await created(books)
+    assert await books.store.add_run_events(addition(2, 3, 4, 5))
+    (size,) = {len(row.data) for row in await books.store.run_events("run_1", 1, 10)}
+    for max_bytes, count in ((1, 1), (size, 1), (size + 1, 2), (3 * size, 3), (99 * size, 4)):
+        page = await books.store.run_events("run_1", 1, 10, max_bytes=max_bytes)
+        assert [row.seq for row in page] == [2, 3, 4, 5][:count]
+
+
 async def test_one_key_makes_one_run(books: Books) -> None:
     made = await asyncio.gather(
         *(

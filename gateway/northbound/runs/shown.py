@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
 
 from adapters.canonical.plain import plain
 from gateway.runs.spec import AgentSpec
-from gateway.store.runs import AgentRow, EventRow, RunRow, TaskRow
+from gateway.store.runs import AgentRow, RunRow, TaskRow
 
 RETRY = b"retry: 2000\n"
 """How many milliseconds a browser waits before it reconnects. Stands in the first event's frame:
@@ -85,20 +85,6 @@ def plan_object(plan_id: str, row: AgentRow) -> dict[str, Any]:
         "created_at": row.created_at,
         **row.spec,
     }
-
-
-def event_json(row: EventRow) -> bytes:
-    """An event's envelope, its data as the books have it."""
-    head: Mapping[str, Any] = {
-        "run_id": row.run_id,
-        "seq": row.seq,
-        "type": row.type,
-        "at": row.at,
-        "epoch": row.epoch,
-        "step": row.step,
-        "agent": row.agent,
-    }
-    return orjson.dumps(head)[:-1] + b',"data":' + row.data.encode() + b"}"
 
 
 def event_frame(seq: int, type: str, body: bytes) -> bytes:

@@ -46,7 +46,11 @@ _PUT_TASK = (
 
 _RUN = "SELECT * FROM runs WHERE id = ?"
 _TWIN = "SELECT * FROM runs WHERE id = ? OR (project = ? AND idempotency_key = ?)"
-_EVENTS = f"SELECT {columns(kept.EVENT)} FROM run_events WHERE run_id = ? AND seq > ?"  # noqa: S608
+_EVENTS = f"SELECT {columns(kept.EVENT)} FROM run_events WHERE "  # noqa: S608
+_REACHED = """ AND seq <= (SELECT max(seq) FROM
+    (SELECT seq, sum(size) OVER (ORDER BY seq) - size AS before FROM
+        (SELECT seq, length(data) AS size FROM run_events WHERE {where} ORDER BY seq LIMIT ?)
+    AS page) AS summed WHERE before < ?) ORDER BY seq"""
 _TASKS = f"""SELECT {columns(kept.TASK)} FROM run_tasks WHERE run_id = ?
     ORDER BY created_at, task, attempt"""  # noqa: S608
 
@@ -159,13 +163,23 @@ class RunsBook:
         return [kept.run_row(row) for row in rows]
 
     async def run_events(
-        self, run_id: str, after: int, limit: int, *, leave_out: Sequence[str] = ()
+        self,
+        run_id: str,
+        after: int,
+        limit: int,
+        *,
+        leave_out: Sequence[str] = (),
+        max_bytes: int | None = None,
     ) -> list[EventRow]:
-        without = f" AND type NOT IN ({columns('?' * len(leave_out))})" if leave_out else ""
-        rows = await self._db.read(
-            f"{_EVENTS}{without} ORDER BY seq LIMIT ?", (run_id, after, *leave_out, limit)
-        )
-        return [EventRow(**row) for row in rows]
+        where, values = "run_id = ? AND seq > ?", [run_id, after, *leave_out]
+        if leave_out:
+            where += f" AND type NOT IN ({columns('?' * len(leave_out))})"
+        if max_bytes is None:
+            statement, values = f"{_EVENTS}{where} ORDER BY seq LIMIT ?", [*values, limit]
+        else:
+            statement = f"{_EVENTS}{where}{_REACHED.format(where=where)}"
+            values = [*values, *values, limit, max_bytes]
+        return [EventRow(**row) for row in await self._db.read(statement, values)]
 
     async def run_tasks(self, run_id: str) -> list[TaskRow]:
         return [TaskRow(**row) for row in await self._db.read(_TASKS, (run_id,))]
