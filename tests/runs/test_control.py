@@ -200,6 +200,49 @@ async def test_a_changed_tool_voids_the_approval(tmp_path: Path) -> None:
         assert len(mail.calls) == 1
 
 
+@pytest.mark.parametrize(
+    ("answer", "status", "made", "told"),
+    [
+        ({"action": "rerun"}, "completed", 2, "charge done"),
+        ({"action": "result", "content": "it was paid"}, "completed", 1, "it was paid"),
+        ({"action": "error", "reason": "it was not paid"}, "completed", 1, "it was not paid"),
+        ({"action": "fail"}, "failed", 1, None),
+    ],
+)
+async def test_a_call_that_may_have_taken_effect_waits_for_a_person(
+    tmp_path: Path, answer: dict[str, Any], status: str, made: int, told: str | None
+) -> None:
+    lost = asyncio.Event()
+
+    async def cut(arguments: Any, context: Any) -> str:
+        if not lost.is_set():
+            lost.set()
+            await asyncio.sleep(60)
+        return "charge done"
+
+    async with gateway(tmp_path, SCRIPTED) as g:
+        charge = spy("charge", cut)
+        use(g, charge)
+        g.simulator.script("script", [Call("charge", "{}"), Say("done")])
+        run_id = await begin(g, asked("charge"))
+        await lost.wait()
+        g.state.runs.supervisor._work[run_id].cancel()  # as if its worker had died
+        events = await watch(g, run_id, until="run.waiting")
+        assert events[-1]["data"]["for"] == "in_doubt"
+        (question,) = (await read(g, run_id))["interrupts"]
+        assert (question["kind"], question["tool"]) == ("in_doubt", "charge")
+        assert len(charge.calls) == 1, "nothing is made again unasked"
+        assert (await answered(g, run_id, question["id"], **answer)).status == 200
+        assert (await answered(g, run_id, question["id"], **answer)).status == 200, "once more"
+        run = await settle(g, run_id, "completed", "failed")
+        assert run["status"] == status
+        assert len(charge.calls) == made
+        assert len(set(charge.keys)) == 1, "the tool can tell that it is the same call"
+        if told is not None:
+            (output,) = outputs(g, 2)
+            assert told in output
+
+
 async def test_another_project_s_run_is_not_there(tmp_path: Path) -> None:
     async with gateway(tmp_path, SCRIPTED) as g:
         tools(g)
