@@ -8,7 +8,7 @@ BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-all check format bench bench-full soak faults clients lock clean \
+.PHONY: help install run test test-all fuzz check format bench bench-full soak faults clients lock clean \
 	environment test-environment system-packages client-environment
 
 help: ## Say what can be made
@@ -37,6 +37,9 @@ test: test-environment ## Run the tests that need nothing but pip
 
 test-all: test-environment system-packages client-environment ## Run the tests that need Debian packages, npm or a browser
 	$(PYTEST) -m all
+
+fuzz: test-environment ## Look for new examples that break a property (the suite's own stay the same)
+	GATEWAY_TEST_EXAMPLES=random $(PYTEST) -q -m hypothesis -n $(WORKERS) --dist loadfile
 
 check: test-environment ## Lint, types and architecture
 	$(BIN)/ruff check .

@@ -11,6 +11,7 @@ import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
+import hypothesis
 import pytest
 
 Script = Callable[["Connection"], Awaitable[None]]
@@ -19,6 +20,13 @@ FOREIGN = ("OPENAI_", "ANTHROPIC_", "GATEWAY_", "OTEL_", "NO_COLOR", "FORCE_COLO
 """Variables of the developer's own shell, which must not decide how a test ends."""
 KEPT = ("GATEWAY_WIRE", "GATEWAY_SHARED", "GATEWAY_TEST_")
 """Those that are meant for the tests."""
+
+
+hypothesis.settings.register_profile("same", derandomize=True, deadline=None)
+hypothesis.settings.register_profile("random", deadline=None, print_blob=True)
+hypothesis.settings.load_profile(os.environ.get("GATEWAY_TEST_EXAMPLES", "same"))
+"""The suite tries the same examples for the same code, so that what passed here passes anywhere;
+``make fuzz`` looks for new ones."""
 
 
 @pytest.fixture(autouse=True)

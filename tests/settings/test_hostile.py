@@ -63,8 +63,11 @@ def changed(document: dict[str, Any], path: tuple[Any, ...], value: Any) -> None
         if isinstance(node, list) and not (isinstance(step, int) and step < len(node)):
             return
         node = node[step]
-    if isinstance(node, dict) or (isinstance(node, list) and path[-1] in range(len(node))):
-        node[path[-1]] = value
+    step = path[-1]
+    if isinstance(node, dict) and isinstance(step, str):
+        node[step] = value
+    if isinstance(node, list) and step in range(len(node)):
+        node[step] = value
 
 
 def written(value: Any) -> str:
