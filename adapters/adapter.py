@@ -339,6 +339,7 @@ async def _check_status(exchange: Exchange, dialect: Dialect) -> None:
             f"The provider answered with a redirect ({status}). Redirects are not followed: set "
             "the provider's `base_url` to the final address.",
             upstream_status=status,
+            billed=False,
         )
     if not 200 <= status < 300:
         raise Fault(

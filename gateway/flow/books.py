@@ -39,7 +39,8 @@ GONE = "The caller closed the connection before the answer was complete."
 
 @dataclass(slots=True)
 class Try:
-    """One attempt under way; ``marks`` are monotonic seconds by stage."""
+    """One attempt under way; ``marks`` are monotonic seconds by stage, ``pause`` the seconds that
+    the call waits after it."""
 
     id: str
     number: int
@@ -53,6 +54,7 @@ class Try:
     probe: bool = False
     pumped: Pumped | None = None
     proof: Proof | None = None
+    pause: float = 0.0
 
     @property
     def deployment(self) -> str:
@@ -160,7 +162,7 @@ class Books:
         self, one: Try, fault: Fault | None, chain: Sequence[Fault], *, last: bool
     ) -> Settlement:
         counts = one.proof.counts() if one.proof is not None else {}
-        ended = Ended(fault, one.gate.committed, one.pumped, one.marks, counts)
+        ended = Ended(fault, one.gate.committed, one.pumped, one.marks, counts, one.pause)
         end = self._end(one, ended, chain) if last else None
         return settlement(self._call, one.id, one.prepared, one.meter, ended, end)
 

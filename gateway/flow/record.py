@@ -181,13 +181,14 @@ def _estimated(prepared: Prepared, meter: Meter, seen: Usage | None) -> Usage:
 @dataclass(frozen=True, slots=True)
 class Ended:
     """An attempt's end, as far as the row needs it. ``fault`` is ``None`` for success; ``counts``
-    are those of the proof."""
+    are those of the proof, ``pause`` the seconds before the call's next attempt."""
 
     fault: Fault | None
     committed: bool
     pumped: Pumped | None
     timings: Mapping[str, float]
     counts: Mapping[str, int] = field(default_factory=dict)
+    pause: float = 0.0
 
 
 def status_of(ended: Ended, meter: Meter) -> Status:
@@ -213,8 +214,7 @@ def settlement(
     now = clock.monotonic()
     started = ended.timings["opened"]
     terminal = meter.terminal
-    usage = used.usage
-    nano = used.nano
+    usage, nano = used.usage, used.nano
     fault, sent = ended.fault, prepared.encoded.call.body
     return Settlement(
         attempt_id=attempt_id,
@@ -248,6 +248,7 @@ def settlement(
             **ended.counts,
         },
         request=request,
+        pause=ended.pause,
     )
 
 

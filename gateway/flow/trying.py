@@ -22,6 +22,10 @@ from gateway.routing.plan import Plan
 from gateway.routing.retry import Attempts, Decision, failure
 from gateway.settings.snapshot import Target
 
+NEARLY_ALL = 1.0
+"""Seconds of a target's ``total`` that may be gone before its try begins. Deadline and ``total``
+are equal by default: a call that used up both was kept waiting by the provider."""
+
 NEXT = {"again": "retry", "next": "failover", "repair": "repair", "more_room": "more_room"}
 """What a decision makes of the next try: its kind in the ledger."""
 
@@ -125,6 +129,8 @@ class Trying(ABC):
     async def _ended(self, one: Try, fault: Fault | None) -> tuple[Outcome | None, Decision]:
         """Settle the row, then give the outcome or the next step."""
         tries, now = self._tries, self._call.runtime.clock.monotonic()
+        if fault is not None and fault.phase == "total":
+            fault = self._out_of_time(one, fault)
         self._notes.append(AttemptNote(one.deployment, "ok" if fault is None else fault.kind))
         if fault is None:
             cost = await self._books.settle(one, None, tries.chain, last=True)
@@ -134,11 +140,28 @@ class Trying(ABC):
         committed = one.gate.committed
         decision = self._reask(one, fault, now) or tries.after(fault, now, committed=committed)
         last = decision.action == "stop"
+        one.pause = decision.delay
         cost = await self._books.settle(one, fault, tries.chain, last=last)
         if not last:
             return None, decision
         shown = fault if committed else failure(tries.chain)
         return self._outcome(one, Failed(shown), cost), decision
+
+    def _out_of_time(self, one: Try, fault: Fault) -> Fault:
+        """A time-out that was the call's: the deadline had left the try less than the time that
+        is the provider's, so nothing speaks against the provider."""
+        left = self._tries.deadline_at - one.marks["opened"]
+        if left > one.prepared.target.timeouts.total - NEARLY_ALL:
+            return fault
+        return Fault(
+            "deadline",
+            f"No answer was complete within this model's deadline ({self._call.alias.deadline:g} "
+            "s), over all tries.",
+            deployment=fault.deployment,
+            upstream_status=fault.upstream_status,
+            upstream_request_id=fault.upstream_request_id,
+            billed=fault.billed,
+        )
 
     async def _skip(self, fault: Fault) -> tuple[Outcome | None, Decision]:
         """Nothing was sent to the candidate: go on, or end with why it could not be."""

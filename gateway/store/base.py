@@ -104,7 +104,8 @@ class Settlement:
     ``cost_nano = None`` charges what was reserved; a provider that did no work costs ``0``, and
     then unknown tokens are given back too. Negative numbers count as unknown.
 
-    ``request`` is set on the call's last attempt and closes the request's own row.
+    ``request`` is set on the call's last attempt and closes the request's own row. Where it is
+    not the last, ``pause`` is how many seconds the call waits before its next one.
     """
 
     attempt_id: str
@@ -135,6 +136,7 @@ class Settlement:
     counts: Mapping[str, int] = field(default_factory=dict)
     """Further numbers without text: redactions by kind, trimmed turns, repairs."""
     request: RequestEnd | None = None
+    pause: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from gateway.store.limits import Account
 from gateway.store.periods import day_of
 
 BETWEEN_ATTEMPTS = 120.0
-"""Seconds that a call stays alive between two attempts: longer than any wait before a retry."""
+"""Seconds that a call stays alive between two attempts, beyond the pause that it makes itself."""
 
 RollupKey = tuple[int, str, str, str, str, str, str]
 _NOTHING = (0,) * (len(rows.ROLLUP_SUMS) - 3)
@@ -206,7 +206,8 @@ class Batch:
         rollup = self._rollup(attempt.day, attempt.call, attempt.provider, attempt.model)
         rollup.add(_amounts(end, charge, overrun))
         if end.request is None:
-            self.writes.kept.append((end.ended_at + BETWEEN_ATTEMPTS, attempt.call.id))
+            alive_until = end.ended_at + end.pause + BETWEEN_ATTEMPTS
+            self.writes.kept.append((alive_until, attempt.call.id))
         elif self._end_call(attempt.call.id, rows.request_end_values(end.request, end.ended_at)):
             rollup.add(_CALL_ENDED)
 

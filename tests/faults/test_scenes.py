@@ -85,6 +85,13 @@ ALIASES = (
     ),
     alias("stingy", ("openai", "fault-status-429-retry-after-20"), deadline=3),
     alias("twins", ("chat", "parallel-2+fault-duplicate-ids")),
+    alias(
+        "hasty",
+        ("openai", "fault-slow-headers-3+hasty"),
+        deadline=0.5,
+        breaker={"rate": 0.5, "minimum": 1, "streak": 1, "cooldown": 60},
+    ),
+    alias("moved", ("openai", "fault-redirect+moved"), retries=0),
     alias("held-cut", ("openai", "slow-150+fault-cut-after-3"), commit="complete", retries=0),
 )
 
@@ -264,6 +271,29 @@ async def test_one_deadline_over_all_targets(g: Harness, board: Board, stream: b
             await attempt.ended.wait()
         assert attempt.disconnected is not None
     board.tell("silence everywhere: one deadline", "clean error")
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+async def test_a_deadline_is_not_held_against_the_provider(g: Harness, stream: bool) -> None:
+    """The call's time was short, not the provider slow: its breaker stays as it is."""
+    answer = await g.chat("hasty", stream=stream)
+    assert (answer.status, answer.json()["error"]["code"]) == (504, "deadline")
+    name = "openai/fault-slow-headers-3+hasty"
+    assert answer.headers["x-gateway-attempts"] == f"{name}:deadline"
+    row = await breaker(g, name)
+    assert (row["state"], row["failures"], row["first_content_seconds"]) == ("closed", 0, None)
+
+
+async def test_a_redirect_costs_nothing(g: Harness) -> None:
+    answer = await g.chat("moved")
+    assert answer.status == 502
+    (attempt,) = (await g.explain(answer))["attempts"]
+    assert (attempt["upstream_status"], attempt["fault"]) == (302, "upstream_rejected")
+    assert (attempt["usage_source"], attempt["input_tokens"], attempt["cost_nano"]) == (
+        "unknown",
+        None,
+        0,
+    )
 
 
 async def test_a_cap_on_all_attempts(g: Harness) -> None:

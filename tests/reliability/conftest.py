@@ -83,6 +83,12 @@ async def g(tmp_path: Path) -> AsyncIterator[Harness]:
             retries=3,
             timeouts=TIMEOUTS,
         ),
+        alias(
+            "patient",
+            ("openai", "fault-status-429-retry-after-400"),
+            retry_after_cap=500,
+            timeouts=TIMEOUTS,
+        ),
         alias("endless", ("openai", "burst-100000"), timeouts=TIMEOUTS),
         alias("large", ("openai", "burst-4000"), timeouts={**TIMEOUTS, "total": 30}),
         alias("quick-held", ("openai", "echo+held"), commit="complete"),

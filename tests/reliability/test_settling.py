@@ -108,6 +108,22 @@ async def test_a_row_that_nobody_keeps_is_settled(
     books.balanced(g)
 
 
+async def test_a_call_that_waits_for_its_provider_is_not_taken_for_a_dead_one(
+    g: Harness, books: Any, chat_body: Any, eventually: Any
+) -> None:
+    """However long the pause before the next try is: the call's own lease covers it."""
+    call = asyncio.create_task(g.post("/v1/chat/completions", chat_body("patient")))
+    await eventually(lambda: books.rows("SELECT id FROM attempts WHERE status = 'failed'"))
+    (row,) = books.rows("SELECT lease_until, ended_at FROM attempts")
+    await g.state.store.expire(row["ended_at"] + 405)
+    assert books.rows("SELECT status FROM requests") == [{"status": "open"}]
+    await g.state.store.expire(row["ended_at"] + 600)
+    assert books.rows("SELECT status FROM requests") == [{"status": "interrupted"}]
+    call.cancel()
+    await eventually(lambda: not g.state.live)
+    books.balanced(g)
+
+
 @pytest.mark.parametrize("model", ["slow", "waiting"], ids=["in a try", "between two"])
 async def test_a_cancellation_stays_one_though_the_store_is_away(
     g: Harness, chat_body: Any, monkeypatch: pytest.MonkeyPatch, model: str
