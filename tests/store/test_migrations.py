@@ -1,8 +1,9 @@
 """Every released schema becomes today's, with its rows; a newer one is refused.
 
-``schemas/`` holds a dump of each released schema, with a call that ended, one that was open and a
-key: ``sqlite3 FILE .dump`` and ``pg_dump --inserts --no-owner`` of a database that the release
-made. When a release changes the schema, add the dumps of the one before it.
+``schemas/`` holds a dump of each schema before today's: a call that ended, one that was open and a
+key, and something of what each schema brought. ``sqlite3 FILE .dump`` and ``pg_dump --inserts
+--no-owner`` of a database of that schema. Whoever changes the schema adds the dumps of the one
+before.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -22,6 +24,7 @@ from gateway.store.migrations import Migration, migrations, pending
 from gateway.store.sqlite import database
 from tests.store.booking import Books
 from tests.store.postgres_server import Server
+from tests.store.test_idempotency import ANSWER, CLAIM
 
 DUMPS = sorted((Path(__file__).parent / "schemas").glob("*.sql"))
 COLUMNS = {
@@ -43,8 +46,10 @@ def load_sqlite(dump: Path, url: str) -> None:
         conn.executescript(dump.read_text())
 
 
-async def test_there_are_dumps() -> None:
-    assert {dump.name for dump in DUMPS} >= {"sqlite-1.sql", "postgres-1.sql"}
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_there_are_dumps_of_every_older_schema(kind: Literal["sqlite", "postgres"]) -> None:
+    older = {f"{kind}-{step.number}.sql" for step in migrations(kind)[:-1]}
+    assert {dump.name for dump in DUMPS if dump.name.startswith(kind)} == older
 
 
 @pytest.mark.parametrize("dump", DUMPS, ids=lambda dump: dump.stem)
@@ -68,6 +73,23 @@ async def test_an_older_database_becomes_todays(dump: Path, request: pytest.Fixt
         (key,) = await old.store.keys()
         assert (key.name, key.limits) == ("old", Limits(rpm=5))
         await old.settle(await old.open(id="req_after"))
+        await what_later_schemas_brought_is_there(old, int(dump.stem.partition("-")[2]))
+
+
+async def what_later_schemas_brought_is_there(old: Books, schema: int) -> None:
+    chain = await old.store.chain("p", "resp_old")
+    assert (chain is not None) == (schema >= 2)
+    if chain is not None:
+        (said,) = chain.last.output
+        assert (said.id, said.data["content"]) == ("msg_resp_old-out", "resp_old-out")
+        (item,) = await old.store.conversation_items("p", "conv_old")
+        assert item.data["content"] == "old"
+    answer = await old.store.claim_key(CLAIM, 0)
+    assert (answer is not None and answer.body == ANSWER.body) == (schema >= 3)
+    run = await old.store.run("run_old", "p1")
+    assert (run is not None) == (schema >= 4)
+    if run is not None:
+        assert run.standing.last_seq == len(await old.store.run_events("run_old", 0, 10)) == 2
 
 
 async def test_a_newer_database_is_refused_and_left_alone(books: Books) -> None:

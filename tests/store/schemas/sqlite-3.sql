@@ -1,0 +1,201 @@
+BEGIN TRANSACTION;
+CREATE TABLE accounts (
+    key_id        TEXT PRIMARY KEY,
+    day           INTEGER NOT NULL,
+    day_nano      INTEGER NOT NULL,
+    month_nano    INTEGER NOT NULL,
+    total_nano    INTEGER NOT NULL,
+    reserved_nano INTEGER NOT NULL,
+    in_flight     INTEGER NOT NULL,
+    minute        BLOB NOT NULL
+) WITHOUT ROWID;
+INSERT INTO "accounts" VALUES('key_1',20000,600,600,600,500,1,X'');
+CREATE TABLE attempts (
+    request_seq         INTEGER NOT NULL REFERENCES requests (seq),
+    number              INTEGER NOT NULL,
+    id                  TEXT NOT NULL,
+    kind                TEXT NOT NULL,
+    at                  REAL NOT NULL,
+    day                 INTEGER NOT NULL,
+    provider            TEXT NOT NULL,
+    model               TEXT NOT NULL,
+    dialect             TEXT NOT NULL,
+    estimated_input     INTEGER NOT NULL,
+    reserved_tokens     INTEGER NOT NULL,
+    reserved_nano       INTEGER NOT NULL,
+    price_table         TEXT NOT NULL,
+    lease_until         REAL NOT NULL,
+    status              TEXT NOT NULL
+        CHECK (status IN ('open', 'completed', 'failed', 'partial', 'cancelled', 'interrupted')),
+    usage_source        TEXT CHECK (usage_source IN ('provider', 'estimated', 'unknown')),
+    ended_at            REAL,
+    input_tokens        INTEGER,
+    output_tokens       INTEGER,
+    cache_read_tokens   INTEGER,
+    cache_write_tokens  INTEGER,
+    reasoning_tokens    INTEGER,
+    cost_nano           INTEGER,
+    charged_nano        INTEGER,
+    overrun_nano        INTEGER,
+    usage_invalid       BOOLEAN,
+    ttft_ms             REAL,
+    total_ms            REAL,
+    finish_reason       TEXT,
+    fault               TEXT,
+    fault_message       TEXT,
+    upstream_status     INTEGER,
+    upstream_request_id TEXT,
+    model_reported      TEXT,
+    dropped             TEXT,
+    adjusted            TEXT,
+    injected            TEXT,
+    timings             TEXT,
+    counts              TEXT,
+    PRIMARY KEY (request_seq, number)
+) WITHOUT ROWID;
+INSERT INTO "attempts" VALUES(1,1,'att_000000000000000000000002','first',1728043200.0,20000,'openai','gpt','openai-responses',10,100,1000,'t1',1728043260.0,'completed','provider',1728043200.0,10,20,NULL,NULL,NULL,600,600,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL);
+INSERT INTO "attempts" VALUES(2,1,'att_000000000000000000000004','first',1728043200.0,20000,'openai','gpt','openai-responses',10,100,500,'t1',1728043260.0,'open',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL);
+CREATE TABLE conversations (
+    id         TEXT PRIMARY KEY,
+    project    TEXT NOT NULL,
+    created_at REAL NOT NULL,
+    used_at    REAL NOT NULL,
+    metadata   TEXT NOT NULL,
+    held_by    TEXT,
+    held_until REAL
+);
+INSERT INTO "conversations" VALUES('conv_old','p',1728043200.0,1728043200.0,'{"k":"v"}',NULL,NULL);
+CREATE TABLE counters (
+    name  TEXT PRIMARY KEY,
+    value INTEGER NOT NULL
+) WITHOUT ROWID;
+INSERT INTO "counters" VALUES('keys_version',1);
+INSERT INTO "counters" VALUES('probe',0);
+CREATE TABLE idempotency (
+    project    TEXT NOT NULL,
+    key        TEXT NOT NULL,
+    digest     BLOB NOT NULL,
+    request_id TEXT NOT NULL,
+    at         REAL NOT NULL,
+    held_until REAL NOT NULL,
+    status     INTEGER,
+    headers    TEXT,
+    body       BLOB,
+    PRIMARY KEY (project, key)
+);
+INSERT INTO "idempotency" VALUES('p1','key-1',X'0102','req_1',1728043201.0,1790000060.0,200,'{"content-type":"application/json"}',X'007B7DFF');
+CREATE TABLE items (
+    owner     TEXT NOT NULL,
+    direction TEXT NOT NULL CHECK (direction IN ('input', 'output', 'conversation')),
+    place     INTEGER NOT NULL,
+    id        TEXT NOT NULL,
+    project   TEXT NOT NULL,
+    item      TEXT NOT NULL,
+    PRIMARY KEY (owner, direction, place)
+);
+INSERT INTO "items" VALUES('resp_old','input',0,'msg_resp_old-in','p','{"role":"user","content":"resp_old-in"}');
+INSERT INTO "items" VALUES('resp_old','output',0,'msg_resp_old-out','p','{"role":"user","content":"resp_old-out"}');
+INSERT INTO "items" VALUES('conv_old','conversation',0,'msg_old','p','{"role":"user","content":"old"}');
+CREATE TABLE keys (
+    id         TEXT PRIMARY KEY,
+    name       TEXT NOT NULL,
+    digest     BLOB NOT NULL UNIQUE,
+    role       TEXT NOT NULL CHECK (role IN ('caller', 'admin')),
+    project    TEXT NOT NULL,
+    created_at REAL NOT NULL,
+    models     TEXT,
+    limits     TEXT,
+    expires_at REAL,
+    revoked_at REAL,
+    settings   TEXT
+) WITHOUT ROWID;
+INSERT INTO "keys" VALUES('key_old','old',X'6F6F6F6F6F6F6F6F6F6F6F6F6F6F6F6F6F6F6F6F6F6F6F6F6F6F6F6F6F6F6F6F','caller','default',1.0,NULL,'{"rpm":5}',NULL,NULL,NULL);
+CREATE TABLE migrations (number INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL);
+INSERT INTO "migrations" VALUES(1,'ledger','1b7b6cde7259a249aae27584feb386dd341fa0b91b629d896ef2481af238172b');
+INSERT INTO "migrations" VALUES(2,'responses','df3ef984bc04c1d29a25eae9fad26454b6bd2cf82f8f860dcc9f7d18efed3e32');
+INSERT INTO "migrations" VALUES(3,'idempotency','73daef48344f02027a93c71985af087b4f2fa6d24c5cc60c9fa3c944e3f87b17');
+CREATE TABLE requests (
+    seq           INTEGER PRIMARY KEY,
+    id            TEXT NOT NULL UNIQUE,
+    at            REAL NOT NULL,
+    project       TEXT NOT NULL,
+    key_id        TEXT NOT NULL,
+    key_name      TEXT NOT NULL,
+    alias         TEXT NOT NULL,
+    origin        TEXT NOT NULL,
+    stream        BOOLEAN NOT NULL,
+    config_hash   TEXT NOT NULL,
+    end_user      TEXT,
+    parent        TEXT,
+    prompt        TEXT,
+    prompt_hash   TEXT,
+    trace_id      TEXT,
+    route         TEXT,
+    status        TEXT NOT NULL
+        CHECK (status IN ('open', 'completed', 'failed', 'partial', 'cancelled', 'interrupted')),
+    http_status   INTEGER,
+    fault         TEXT,
+    first_cause   TEXT,
+    attempt_count INTEGER,
+    timings       TEXT,
+    ended_at      REAL,
+    lease_until   REAL NOT NULL,
+    holds_slot    BOOLEAN NOT NULL
+);
+INSERT INTO "requests" VALUES(1,'req_000000000000000000000001',1728043200.0,'default','key_1','dev','smart','openai-chat',0,'abc','ann',NULL,NULL,NULL,NULL,NULL,'completed',200,NULL,NULL,1,NULL,1728043200.0,1728043260.0,1);
+INSERT INTO "requests" VALUES(2,'req_000000000000000000000003',1728043200.0,'default','key_1','dev','smart','openai-chat',0,'abc',NULL,NULL,'p1',NULL,NULL,NULL,'open',NULL,NULL,NULL,NULL,NULL,NULL,1728043260.0,1);
+CREATE TABLE responses (
+    id           TEXT PRIMARY KEY,
+    project      TEXT NOT NULL,
+    thread       TEXT NOT NULL REFERENCES threads (id),
+    previous     TEXT,
+    conversation TEXT,
+    at           REAL NOT NULL,
+    end_user     TEXT,
+    body         TEXT NOT NULL
+);
+INSERT INTO "responses" VALUES('resp_old','p','resp_old',NULL,NULL,1000.0,NULL,'{"id":"resp_old","output":[]}');
+CREATE TABLE rollups (
+    day                INTEGER NOT NULL,
+    project            TEXT NOT NULL,
+    key_id             TEXT NOT NULL,
+    alias              TEXT NOT NULL,
+    provider           TEXT NOT NULL,
+    model              TEXT NOT NULL,
+    prompt             TEXT NOT NULL,
+    key_name           TEXT NOT NULL,
+    requests           INTEGER NOT NULL,
+    attempts           INTEGER NOT NULL,
+    refused            INTEGER NOT NULL,
+    faults             INTEGER NOT NULL,
+    unknown_usage      INTEGER NOT NULL,
+    estimated_usage    INTEGER NOT NULL,
+    input_tokens       INTEGER NOT NULL,
+    output_tokens      INTEGER NOT NULL,
+    cache_read_tokens  INTEGER NOT NULL,
+    cache_write_tokens INTEGER NOT NULL,
+    reasoning_tokens   INTEGER NOT NULL,
+    cost_nano          INTEGER NOT NULL,
+    estimated_nano     INTEGER NOT NULL,
+    overrun_nano       INTEGER NOT NULL,
+    PRIMARY KEY (day, project, key_id, alias, provider, model, prompt)
+) WITHOUT ROWID;
+INSERT INTO "rollups" VALUES(20000,'default','key_1','smart','openai','gpt','','dev',1,1,0,0,0,0,10,20,0,0,0,600,0,0);
+CREATE TABLE threads (
+    id      TEXT PRIMARY KEY,
+    project TEXT NOT NULL,
+    used_at REAL NOT NULL
+) WITHOUT ROWID;
+INSERT INTO "threads" VALUES('resp_old','p',1000.0);
+CREATE INDEX requests_open ON requests (lease_until) WHERE status = 'open';
+CREATE INDEX requests_end_user ON requests (end_user) WHERE end_user IS NOT NULL;
+CREATE UNIQUE INDEX attempts_open ON attempts (id) WHERE status = 'open';
+CREATE INDEX threads_used ON threads (used_at);
+CREATE INDEX responses_thread ON responses (thread);
+CREATE INDEX responses_end_user ON responses (end_user) WHERE end_user IS NOT NULL;
+CREATE INDEX responses_conversation ON responses (conversation) WHERE conversation IS NOT NULL;
+CREATE INDEX conversations_used ON conversations (used_at);
+CREATE INDEX items_id ON items (id);
+CREATE INDEX idempotency_at ON idempotency (at);
+CREATE INDEX idempotency_request ON idempotency (request_id);
+COMMIT;
