@@ -22,7 +22,7 @@ MEANINGS = {
     Exit.USAGE: "the command line is wrong",
     Exit.CONFIG: "the configuration does not pass; every fault is listed",
     Exit.UNAVAILABLE: "the port is taken, or the store can't be used",
-    Exit.INTERRUPTED: "stopped by Ctrl-C",
+    Exit.INTERRUPTED: "cut short by Ctrl-C; what serves until told to stop ends with 0",
 }
 
 
