@@ -37,7 +37,9 @@ class Endpoint(ABC):
         except Disconnected:
             exchange.gone = True
         except asyncio.CancelledError:
-            exchange.stopped()
+            stop = exchange.stopped()
+            if stop is not None and not exchange.started:
+                await exchange.fail(stop)
         finally:
             exchange.unwatch()
             self._state.live.discard(exchange)

@@ -10,7 +10,7 @@ from typing import Any
 
 import aiohttp
 
-from tests.harness import alias
+from tests.harness import KEY, alias
 
 TABLES = (
     "[server]\ndrain_seconds = 1.5\n",
@@ -75,6 +75,26 @@ async def test_what_takes_too_long_ends_in_band(served: Any, http: aiohttp.Clien
     assert [row["status"] for row in rows] == ["partial", "cancelled", "cancelled"]
     assert [row["attempt"] for row in rows] == ["partial", "cancelled", "cancelled"]
     assert not served.rows("SELECT * FROM accounts WHERE reserved_nano != 0 OR in_flight != 0")
+
+
+async def test_a_request_that_is_still_coming_in_is_answered_too(served: Any) -> None:
+    """Its body is not whole when the time is over: it hears so, in the protocol's own words."""
+    served.write(*TABLES)
+    await served.start()
+    port = int(served.url.rpartition(":")[2])
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    head = f"authorization: Bearer {KEY}\r\ncontent-length: 1000\r\n\r\n"
+    writer.write(f"POST /v1/messages HTTP/1.1\r\nhost: x\r\n{head}{{".encode())
+    await writer.drain()
+    await asyncio.sleep(0.2)
+    served.signal(signal.SIGTERM)
+    answer = await asyncio.wait_for(reader.read(), 10)
+    writer.close()
+    assert answer.startswith(b"HTTP/1.1 503 ")
+    error = json.loads(answer.partition(b"\r\n\r\n")[2])["error"]
+    assert (error["type"], error["code"]) == ("overloaded_error", "shutting_down")
+    assert await served.ended() == 0
+    assert not [line for line in served.errors if '"level":"error"' in line]
 
 
 async def test_a_second_signal_ends_at_once(served: Any, http: aiohttp.ClientSession) -> None:
