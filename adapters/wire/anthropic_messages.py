@@ -228,7 +228,7 @@ def _image(block: Mapping[str, Any]) -> Part:
     source = _source(block["source"])
     if source is None:
         return Opaque(NAME, "image", dict(block))
-    return Media("image", source, extras=_rest(block, "type", "source"))
+    return Media("image", source, extras=_media_extras(block, "type", "source"))
 
 
 def _document(block: Mapping[str, Any]) -> Part:
@@ -239,8 +239,18 @@ def _document(block: Mapping[str, Any]) -> Part:
         "file",
         source,
         filename=_optional_string(block, "title"),
-        extras=_rest(block, "type", "source", "title"),
+        extras=_media_extras(block, "type", "source", "title"),
     )
+
+
+def _media_extras(block: Mapping[str, Any], *known: str) -> Mapping[str, Any]:
+    """The extras of media, those of its source under ``source``."""
+    within = _rest(block["source"], *SOURCE_FIELDS)
+    extras = _rest(block, *known)
+    return {**extras, "source": within} if within else extras
+
+
+SOURCE_FIELDS = ("type", "media_type", "data", "url", "file_id")
 
 
 def _source(source: Mapping[str, Any]) -> Source | None:

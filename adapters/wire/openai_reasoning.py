@@ -77,6 +77,13 @@ def _detail(thinking: Thinking, index: int) -> Mapping[str, Any]:
     return detail
 
 
+def field_of(thinking: Thinking) -> str:
+    """The field of a chat message that ``thinking`` was read from."""
+    if thinking.dialect == "openai-chat" and FOREIGN not in thinking.extras and _is_plain(thinking):
+        return str(thinking.extras.get(FIELD, PLAIN))
+    return FOREIGN
+
+
 def thoughts(message: Mapping[str, Any]) -> list[Thinking]:
     """The ``Thinking`` parts of a chat message, a caller's or a provider's.
 

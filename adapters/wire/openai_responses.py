@@ -110,6 +110,9 @@ def thinking_of(item: Mapping[str, Any]) -> Thinking:
     whole = len(content) == 1 and set(content[0]) == {"type", "text"}
     if content and (summary or not whole):
         extras["content"] = content
+    sections = list_at(item, "summary")
+    if any(section.keys() > {"type", "text"} for section in sections):
+        extras["summary"] = sections
     return Thinking(
         "".join(summary or raw),
         sealed=optional_text(item, "encrypted_content"),
@@ -158,6 +161,9 @@ def call_item(part: ToolCall, call_id: str) -> dict[str, Any]:
     )
     return {"type": kind, "call_id": call_id, "name": part.name, field: part.arguments}
 
+
+CUSTOM_FIELDS = ("name", "description", "format")
+"""What a custom tool is made of, here and in Chat, which nests it under ``custom``."""
 
 # ------------------------------------------------------------------------------- messages
 

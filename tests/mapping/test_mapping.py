@@ -101,7 +101,7 @@ SAMPLES: dict[str, dict[str, Any]] = {
         "safety_identifier": "s",
         "service_tier": "default",
         "stream": True,
-        "stream_options": {"include_obfuscation": False},
+        "stream_options": {"include_obfuscation": True},
         "temperature": 0.5,
         "text": {"format": {"type": "json_schema", "name": "o", "schema": SCHEMA}},
         "tool_choice": ("required", {"tools": [TOOL]}),

@@ -74,13 +74,22 @@ class CallIds:
 
 
 class BlockWriter:
-    """Writes the blocks of one request, noting what it can't carry."""
+    """Writes the blocks of one request, noting in ``notes`` what it can't carry.
 
-    __slots__ = ("_ids", "_notes")
+    :param results: what the caller's protocol calls the list in a tool result.
+    """
 
-    def __init__(self, notes: Notes) -> None:
+    __slots__ = ("_ids", "_notes", "_results")
+
+    def __init__(self, notes: Notes, results: str = "content") -> None:
         self._notes = notes
+        self._results = results
         self._ids = CallIds()
+
+    @property
+    def notes(self) -> Notes:
+        """What has been noted."""
+        return self._notes
 
     def write(self, part: Part, where: str) -> Block | None:
         """The block for ``part``, or ``None`` where it is left out.
@@ -100,7 +109,7 @@ class BlockWriter:
             case ToolResult():
                 return self._result(part, where)
             case Refusal():
-                return self._text(Text(part.text), where)
+                return self._text(Text(part.text, extras=part.extras), where)
             case Opaque():
                 return self._opaque(part, where)
 
@@ -116,7 +125,7 @@ class BlockWriter:
             if self._notes.own:
                 block["citations"] = list(part.citations)
             else:
-                self._notes.drop(f"{where}.annotations")
+                self._notes.drop(f"{where}.{self._notes.name('citations')}")
         return {**block, **self._notes.extras(part.extras, where)}
 
     def _opaque(self, part: Opaque, where: str) -> Block | None:
@@ -130,7 +139,7 @@ class BlockWriter:
     def _thinking(self, part: Thinking, where: str) -> Block | None:
         proven = part.signature is not None or part.sealed is not None
         if part.dialect != NAME or not proven:
-            self._notes.drop(f"{where}.reasoning")
+            self._notes.drop(where)
             return None
         return thinking_block(part)
 
@@ -139,7 +148,8 @@ class BlockWriter:
         if given is None:
             # History, whose results may speak of exactly this text: keep it readable.
             given = {"unparsed_arguments": part.arguments}
-            self._notes.adjust(f"{where}.arguments", "not a JSON object", "unparsed_arguments")
+            name = f"{where}.{self._notes.name('arguments')}"
+            self._notes.adjust(name, "not a JSON object", "unparsed_arguments")
         block = tool_use_block(part, given)
         sent = {"id": self._ids.call(part.call_id)}
         kept = self._notes.extras(part.extras, where)
@@ -149,7 +159,8 @@ class BlockWriter:
 
     def _result(self, part: ToolResult, where: str) -> Block:
         block: Block = {"type": "tool_result", "tool_use_id": self._ids.result(part.call_id)}
-        written = [self.write(item, f"{where}.content[{n}]") for n, item in enumerate(part.content)]
+        inside = f"{where}.{self._results}"
+        written = [self.write(item, f"{inside}[{n}]") for n, item in enumerate(part.content)]
         content = [item for item in written if item is not None]
         if part.is_error:
             content = self._error_content(content, block, where)
@@ -180,18 +191,16 @@ class BlockWriter:
             source = self._inline(source.url, where)
         if part.detail not in (None, "auto"):
             self._notes.drop(f"{where}.detail")
-        extras = self._notes.extras(part.extras, where)
+        extras = dict(self._notes.extras(part.extras, where))
+        within = extras.pop("source", {})
         if part.kind == "image" or (
             isinstance(source, Inline) and source.media_type in IMAGE_TYPES
         ):
-            return {"type": "image", "source": self._image_source(source, where), **extras}
+            written = self._image_source(source, where) | within
+            return {"type": "image", "source": written, **extras}
         title = {} if part.filename is None else {"title": part.filename}
-        return {
-            "type": "document",
-            "source": self._document_source(source, where),
-            **title,
-            **extras,
-        }
+        written = self._document_source(source, where) | within
+        return {"type": "document", "source": written, **title, **extras}
 
     def _image_source(self, source: Url | Inline | FileRef, where: str) -> Block:
         if not isinstance(source, Inline):

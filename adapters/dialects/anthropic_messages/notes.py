@@ -8,7 +8,7 @@ from typing import Any
 from adapters.canonical.faults import Fault
 from adapters.canonical.parts import Dialect
 from adapters.wire.anthropic_messages import NAME
-from adapters.wire.names import caller_name
+from adapters.wire.names import caller_name, lost_names
 
 SHARED_EXTRAS = frozenset({"cache_control"})
 """Extras of parts and tools that are honoured from callers of any dialect: chat clients mark
@@ -54,13 +54,15 @@ class Notes:
             return {}
         if self.own:
             return dict(extras)
-        kept: dict[str, Any] = {}
-        for name, value in extras.items():
-            if name in SHARED_EXTRAS and isinstance(value, Mapping):
-                kept[name] = value
-            else:
-                self.drop(f"{where}.{name}")
-        return kept
+        shared = {
+            name: value
+            for name, value in extras.items()
+            if name in SHARED_EXTRAS and isinstance(value, Mapping)
+        }
+        lost = {name: value for name, value in extras.items() if name not in shared}
+        for name in lost_names(self.origin, lost, where):
+            self.drop(name)
+        return shared
 
     def refuse(self, field: str, why: str) -> Fault:
         """A 400 for something that must not be lost and that this protocol can't carry."""

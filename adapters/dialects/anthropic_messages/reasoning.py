@@ -8,7 +8,7 @@ other form is converted and named. A caller's ``max_tokens`` always holds: the b
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from adapters.canonical.facts import Facts
@@ -108,6 +108,9 @@ class _Planner:
         """``thinking`` and ``effort``, before ``max_tokens`` is looked at."""
         if reasoning is None:
             return None, None
+        if reasoning.extras:
+            kept = self._notes.extras(reasoning.extras, self._notes.name("reasoning"))
+            reasoning = replace(reasoning, extras=kept)
         mode = self._mode(reasoning)
         if mode == "disabled":
             return self._disabled(reasoning)

@@ -20,6 +20,7 @@ from adapters.canonical.request import Message, Request
 from adapters.dialects.anthropic_messages.blocks import BlockWriter
 from adapters.dialects.anthropic_messages.notes import Notes
 from adapters.wire.anthropic_messages import Block
+from adapters.wire.places import Place, Places
 
 ROLES = {
     "system": "system",
@@ -44,10 +45,10 @@ Json = dict[str, Any]
 
 @dataclass(slots=True)
 class Turn:
-    """One message to be sent. ``source`` numbers the caller's first message in it."""
+    """One message to be sent. ``source`` is the place of the caller's first message in it."""
 
     role: str
-    source: int
+    source: str
     results: list[Block] = field(default_factory=list)
     blocks: list[Block] = field(default_factory=list)
     extras: Json = field(default_factory=dict)
@@ -105,11 +106,12 @@ def converse(request: Request, facts: Facts, notes: Notes) -> Conversation:
     if not continues:
         check_results(request, notes.messages)
     lead = _leading(request.messages)
-    writer = BlockWriter(notes)
-    system = _system(request, lead, writer, notes)
+    places = Places(request.origin)
+    writer = BlockWriter(notes, places.results)
+    system = _system(request, lead, writer, places)
     turns = _Turns(facts, notes)
     for number, message in enumerate(request.messages[lead:], lead):
-        turns.add(number, message, writer)
+        turns.add(message, places.of(number, message), writer)
     done = turns.close()
     if not done:
         raise notes.reject("messages", "The conversation is empty. Send at least one user message.")
@@ -128,13 +130,14 @@ def _leading(messages: tuple[Message, ...]) -> int:
     return len(messages)
 
 
-def _system(request: Request, lead: int, writer: BlockWriter, notes: Notes) -> list[Block]:
+def _system(request: Request, lead: int, writer: BlockWriter, places: Places) -> list[Block]:
+    notes = writer.notes
     name = notes.name("instructions")
     written = [writer.write(text, f"{name}[{n}]") for n, text in enumerate(request.instructions)]
     for number, message in enumerate(request.messages[:lead]):
-        where = f"{notes.messages}[{number}]"
+        where, paths = places.of(number, message)
         _message_extras(message, where, notes)
-        written += [writer.write(p, f"{where}.content[{n}]") for n, p in enumerate(message.parts)]
+        written += map(writer.write, message.parts, paths)
     return [block for block in written if block is not None]
 
 
@@ -161,13 +164,12 @@ class _Turns:
         self._system: Turn | None = None
         """A system turn that waits for the user's turn to be over."""
 
-    def add(self, number: int, message: Message, writer: BlockWriter) -> None:
-        """Take the caller's message ``number``."""
-        where = f"{self._notes.messages}[{number}]"
+    def add(self, message: Message, place: Place, writer: BlockWriter) -> None:
+        """Take the caller's next message, which stands at ``place``."""
+        where = place.message
         extras = _message_extras(message, where, self._notes)
-        turn = Turn(ROLES[message.role], number, extras=extras)
-        for place, part in enumerate(message.parts):
-            path = f"{where}.content[{place}]"
+        turn = Turn(ROLES[message.role], where, extras=extras)
+        for part, path in zip(message.parts, place.parts, strict=True):
             block = writer.write(part, path)
             if block is None:
                 if turn.role == "user" and isinstance(part, Opaque):
@@ -188,7 +190,7 @@ class _Turns:
         self._place_system()
         turns = self._turns
         if turns and turns[0].role == "assistant" and not self._notes.own:
-            opening = Turn("user", -1, blocks=[{"type": "text", "text": OPENING}])
+            opening = Turn("user", "", blocks=[{"type": "text", "text": OPENING}])
             turns.insert(0, opening)
             self._notes.inject(f"{self._notes.messages}[0]", OPENING)
         return turns
@@ -204,8 +206,9 @@ class _Turns:
             last.blocks += turn.blocks
             last.extras.update(turn.extras)
         if turn.role == "user" and self._system is not None:
-            name = f"{self._notes.messages}[{self._system.source}]"
-            self._notes.adjust(name, "system message", "moved behind the user's turn")
+            self._notes.adjust(
+                self._system.source, "system message", "moved behind the user's turn"
+            )
 
     def _add_system(self, turn: Turn) -> None:
         if not turn.content:
@@ -230,7 +233,7 @@ class _Turns:
             self._fold(turn)
 
     def _fold(self, turn: Turn) -> None:
-        where = f"{self._notes.messages}[{turn.source}]"
+        where = turn.source
         self._notes.adjust(f"{where}.role", "system", "user")
         folded = Turn("user", turn.source)
         for block in turn.blocks:
@@ -252,7 +255,7 @@ def _check_pairs(turns: list[Turn], notes: Notes) -> None:
         answered = [block["tool_use_id"] for block in results]
         if sorted(answered) != sorted(turn.calls()):
             raise notes.reject(
-                f"{notes.messages}[{turn.source}]",
+                turn.source,
                 "Every tool call of an assistant message needs exactly one tool result in the "
                 "next turn, and no result may answer an older call.",
             )
@@ -266,10 +269,9 @@ def _check_ends(turns: list[Turn], facts: Facts, notes: Notes) -> None:
     ending = last.blocks[-1]
     if not facts.can("prefill") and not notes.own:
         raise notes.refuse(
-            f"{notes.messages}[{last.source}]",
+            last.source,
             "This model can't continue an assistant message. End with a user message.",
         )
     if ending["type"] == "text" and ending["text"] != ending["text"].rstrip():
         ending["text"] = ending["text"].rstrip()
-        where = f"{notes.messages}[{last.source}].content"
-        notes.adjust(where, "trailing white space", "left out")
+        notes.adjust(f"{last.source}.content", "trailing white space", "left out")

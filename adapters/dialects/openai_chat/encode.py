@@ -17,6 +17,7 @@ from adapters.dialects.openai_chat.notes import Notes, unsupported
 from adapters.dialects.openai_chat.tools import wire_choice, wire_tools
 from adapters.wire.call import Encoded, WireCall
 from adapters.wire.json import dumps
+from adapters.wire.names import caller_name
 
 PATH = "/chat/completions"
 
@@ -150,7 +151,7 @@ def _reasoning(asked: Reasoning | None, facts: Facts, notes: Notes) -> dict[str,
     for name in ("summary", "display"):
         if getattr(asked, name) is not None:
             notes.drop_field(f"reasoning.{name}")
-    notes.extras(asked.extras, "reasoning")
+    notes.extras(asked.extras, caller_name(notes.origin, "reasoning"))
     if not facts.can("reasoning"):
         for name in ("effort", "budget_tokens", "mode"):
             if getattr(asked, name) is not None:

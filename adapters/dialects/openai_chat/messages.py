@@ -7,7 +7,7 @@ path or named as dropped. Must not know the rest of the request.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from adapters.canonical.facts import Facts
@@ -27,7 +27,8 @@ from adapters.canonical.parts import (
 from adapters.canonical.request import Message
 from adapters.dialects.openai_chat.notes import Notes, unsupported
 from adapters.wire import data_url, openai_reasoning
-from adapters.wire.names import CHAT
+from adapters.wire.names import CHAT, caller_name
+from adapters.wire.places import Places
 
 MAX_CALL_ID = 40
 """Characters of a tool call's id that OpenAI's chat API accepts."""
@@ -36,17 +37,20 @@ SHOWN_BELOW = "The tool returned the attachment that the next user message shows
 """Stands in a tool result that holds nothing but media, which its message has no room for."""
 
 Json = dict[str, Any]
+Placed = tuple[tuple[Part, str], ...]
+"""A message's parts, each with its place in the caller's body."""
 
 
 class MessageWriter:
     """Builds the ``messages`` list of one request."""
 
-    __slots__ = ("_attached", "_facts", "_notes", "messages")
+    __slots__ = ("_attached", "_facts", "_notes", "_places", "messages")
 
     def __init__(self, notes: Notes, facts: Facts) -> None:
         self.messages: list[Json] = []
         self._notes = notes
         self._facts = facts
+        self._places = Places(notes.origin)
         self._attached: list[Json] = []
 
     def instructions(self, texts: tuple[Text, ...]) -> None:
@@ -60,19 +64,22 @@ class MessageWriter:
 
         :raises Fault: ``unsupported`` with the path of a part that can't be carried.
         """
-        where = f"{self._notes.messages}[{number}]"
-        results = [part for part in message.parts if isinstance(part, ToolResult)]
-        others = tuple(part for part in message.parts if not isinstance(part, ToolResult))
-        for result in results:
-            self._result(result, where, message if message.role == "tool" else None)
-        if results and not others:
-            return
+        where, paths = self._places.of(number, message)
+        placed = tuple(zip(message.parts, paths, strict=True))
+        others = tuple(one for one in placed if not isinstance(one[0], ToolResult))
+        if len(others) < len(placed):
+            head = self._head(message, "tool", where) if message.role == "tool" else {}
+            for part, path in placed:
+                if isinstance(part, ToolResult):
+                    self._result(part, path, head)
+            if not others:
+                return
         self._flush()
         if message.role == "assistant":
-            self._assistant(message, where)
+            self._assistant(message, where, placed)
         else:
             head = self._head(message, self._role(message.role), where)
-            parts = [self._part(p, f"{where}.content[{n}]") for n, p in enumerate(others)]
+            parts = [self._part(part, path) for part, path in others]
             self.messages.append({**head, "content": _content(parts)})
 
     def close(self) -> list[Json]:
@@ -96,10 +103,10 @@ class MessageWriter:
 
     # ----------------------------------------------------------------- tool results
 
-    def _result(self, result: ToolResult, where: str, message: Message | None) -> None:
+    def _result(self, result: ToolResult, where: str, head: Json) -> None:
         texts: list[Json] = []
         for number, part in enumerate(result.content):
-            path = f"{where}.content[{number}]"
+            path = f"{where}.{self._places.results}[{number}]"
             if isinstance(part, Text) or self._notes.native:
                 texts.append(self._part(part, path))
             else:
@@ -109,7 +116,6 @@ class MessageWriter:
         moved = len(texts) < len(result.content)
         if moved and not texts:
             texts.append({"type": "text", "text": SHOWN_BELOW})
-        head = {} if message is None else self._head(message, "tool", where)
         self.messages.append(
             {
                 **head,
@@ -133,18 +139,18 @@ class MessageWriter:
 
     # ----------------------------------------------------------------- the assistant's own
 
-    def _assistant(self, message: Message, where: str) -> None:
+    def _assistant(self, message: Message, where: str, placed: Placed) -> None:
         body = self._head(message, "assistant", where)
         texts: list[Json] = []
         refusals: list[str] = []
         calls: list[Json] = []
-        for number, part in enumerate(message.parts):
-            path = f"{where}.content[{number}]"
+        for part, path in placed:
             match part:
                 case Text():
                     texts.append(self._text(part, path))
                 case Refusal():
                     refusals.append(part.text)
+                    self._notes.lose(part.extras, path)
                 case ToolCall():
                     calls.append(self._call(part, path))
                 case Opaque(dialect="openai-chat"):
@@ -163,15 +169,17 @@ class MessageWriter:
             body["refusal"] = "".join(refusals)
         if calls:
             body["tool_calls"] = calls
-        body.update(self._reasoning(message.parts, where))
+        body.update(self._reasoning(placed))
         self.messages.append(body)
 
-    def _reasoning(self, parts: Iterable[Part], where: str) -> Json:
+    def _reasoning(self, placed: Placed) -> Json:
         """Reasoning goes back only to its own protocol; elsewhere it means nothing."""
-        thoughts = [part for part in parts if isinstance(part, Thinking)]
-        own = [thinking for thinking in thoughts if thinking.dialect == CHAT]
-        if len(own) < len(thoughts):
-            self._notes.drop(f"{where}.reasoning_details" if self._notes.native else where)
+        own: list[Thinking] = []
+        for part, path in placed:
+            if isinstance(part, Thinking) and part.dialect == CHAT:
+                own.append(part)
+            elif isinstance(part, Thinking):
+                self._notes.drop(path)
         kept = openai_reasoning.details(own)
         plain = [t for t in own if openai_reasoning.FOREIGN not in t.extras]
         written: Json = {}
@@ -215,7 +223,7 @@ class MessageWriter:
 
     def _text(self, part: Text, path: str) -> Json:
         if part.citations:
-            self._notes.drop(f"{path}.citations")
+            self._notes.drop(f"{path}.{caller_name(self._notes.origin, 'citations')}")
         return {"type": "text", "text": part.text, **self._notes.extras(part.extras, path)}
 
     def _media(self, part: Media, path: str) -> Json:

@@ -7,7 +7,7 @@ from typing import Any
 
 from adapters.canonical.faults import Fault
 from adapters.canonical.parts import Dialect
-from adapters.wire.names import CHAT, caller_name
+from adapters.wire.names import CHAT, caller_name, lost_names
 
 
 class Notes:
@@ -16,12 +16,11 @@ class Notes:
     ``native``: the caller speaks this very protocol, so its own extras may go along.
     """
 
-    __slots__ = ("_dropped", "adjusted", "injected", "messages", "native", "origin")
+    __slots__ = ("_dropped", "adjusted", "injected", "native", "origin")
 
     def __init__(self, origin: Dialect) -> None:
         self.origin = origin
         self.native = origin == CHAT
-        self.messages = caller_name(origin, "messages")
         self._dropped: dict[str, None] = {}
         self.injected: list[str] = []
         self.adjusted: list[str] = []
@@ -48,9 +47,13 @@ class Notes:
         each is named under ``where``."""
         if self.native or not extras:
             return extras
-        for name in extras:
-            self.drop(f"{where}.{name}" if where else name)
+        self.lose(extras, where)
         return {}
+
+    def lose(self, extras: Mapping[str, Any], where: str) -> None:
+        """Name ``extras`` that have no place where the object at ``where`` goes."""
+        for name in lost_names(self.origin, extras, where):
+            self.drop(name)
 
 
 def unsupported(why: str, path: str) -> Fault:

@@ -8,6 +8,8 @@ from typing import Any
 from adapters.canonical.request import FunctionTool, OpaqueTool, Tool, ToolChoice
 from adapters.dialects.openai_chat.notes import Notes, unsupported
 from adapters.wire.names import CHAT, RESPONSES
+from adapters.wire.openai_responses import CUSTOM_FIELDS, rest
+from adapters.wire.strict_schema import may_be_strict
 
 Json = dict[str, Any]
 
@@ -19,7 +21,7 @@ def wire_tools(tools: tuple[Tool, ...], notes: Notes) -> list[Json]:
         where = f"tools[{number}]"
         if isinstance(tool, FunctionTool):
             written.append(_function(tool, where, notes))
-        elif (own := _opaque(tool)) is not None:
+        elif (own := _opaque(tool, where, notes)) is not None:
             written.append(own)
         else:
             notes.drop(where)
@@ -29,24 +31,29 @@ def wire_tools(tools: tuple[Tool, ...], notes: Notes) -> list[Json]:
 def _function(tool: FunctionTool, where: str, notes: Notes) -> Json:
     extras = dict(notes.extras(tool.extras, where))
     function: Json = {"name": tool.name, **extras.pop("function", {})}
-    for name in ("description", "parameters", "strict"):
+    for name in ("description", "parameters"):
         value = getattr(tool, name)
         if value is not None:
             function[name] = value
+    if tool.strict is not None:
+        function["strict"] = tool.strict and may_be_strict(tool.parameters, notes.origin)
+        if function["strict"] != tool.strict:
+            notes.drop(f"{where}.strict")
     return {"type": "function", "function": function, **extras}
 
 
-def _opaque(tool: OpaqueTool) -> Json | None:
+def _opaque(tool: OpaqueTool, where: str, notes: Notes) -> Json | None:
     if tool.dialect == CHAT:
         return dict(tool.data)
     if tool.dialect == RESPONSES and tool.type == "custom":
+        notes.lose(rest(tool.data, "type", *CUSTOM_FIELDS), where)
         return _custom(tool.data)
     return None
 
 
 def _custom(data: Mapping[str, Any]) -> Json:
     """Responses keeps flat what chat nests: the tool's fields, and a grammar's."""
-    custom = {name: value for name, value in data.items() if name != "type"}
+    custom = {name: data[name] for name in CUSTOM_FIELDS if name in data}
     form = custom.get("format")
     if isinstance(form, Mapping) and form.get("type") == "grammar":
         grammar = {name: value for name, value in form.items() if name != "type"}

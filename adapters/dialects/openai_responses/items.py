@@ -25,6 +25,7 @@ from adapters.canonical.parts import (
 )
 from adapters.canonical.request import Message
 from adapters.dialects.openai_responses.notes import Notes
+from adapters.wire.names import caller_name
 from adapters.wire.openai_responses import (
     DIALECT,
     call_item,
@@ -34,6 +35,7 @@ from adapters.wire.openai_responses import (
     output_content,
     reasoning_item,
 )
+from adapters.wire.places import Places
 
 _EXTENSIONS = {"application/pdf": "document.pdf", "text/plain": "document.txt"}
 
@@ -41,11 +43,12 @@ _EXTENSIONS = {"application/pdf": "document.pdf", "text/plain": "document.txt"}
 class InputItems:
     """Builds the ``input`` list of one request."""
 
-    __slots__ = ("_content", "_head", "_notes", "items")
+    __slots__ = ("_content", "_head", "_notes", "_places", "items")
 
     def __init__(self, notes: Notes) -> None:
         self.items: list[dict[str, Any]] = []
         self._notes = notes
+        self._places = Places(notes.origin)
         self._head: dict[str, Any] = {}
         self._content: list[dict[str, Any]] = []
 
@@ -54,22 +57,19 @@ class InputItems:
 
         :raises Fault: ``unsupported`` with the path of a part that can't be carried.
         """
-        where = f"messages[{number}]"
+        where, paths = self._places.of(number, message)
         if message.name is not None:
             self._notes.drop(f"{where}.name")
         role = "user" if message.role == "tool" else message.role
         self._head = {"role": role} | self._notes.extras(message.extras, where)
-        for place, part in enumerate(message.parts):
-            if self._notes.native:
-                where = f"input[{len(self.items)}]"
-                place = len(self._content)
-            self._part(part, where, f"{where}.content[{place}]")
+        for part, path in zip(message.parts, paths, strict=True):
+            self._part(part, path)
         if message.parts:
             self._flush()
         else:
             self.items.append({"type": "message", **self._head, "content": ""})
 
-    def _part(self, part: Part, where: str, path: str) -> None:
+    def _part(self, part: Part, path: str) -> None:
         match part:
             case Text() | Refusal() if self._head["role"] == "assistant":
                 self._words(part, path)
@@ -80,7 +80,7 @@ class InputItems:
             case Refusal():
                 raise _unsupported("A refusal can only stand in an assistant message.", path)
             case Thinking():
-                self._thinking(part, where, path)
+                self._thinking(part, path)
             case ToolCall():
                 item = call_item(part, safe_call_id(part.call_id))
                 self._item(item | self._notes.extras(part.extras, path))
@@ -103,13 +103,13 @@ class InputItems:
             self._head = head
         cited = isinstance(part, Text) and bool(part.citations)
         if cited and not self._notes.native:
-            self._notes.drop(f"{path}.annotations")
+            self._notes.drop(f"{path}.{caller_name(self._notes.origin, 'citations')}")
         content = output_content(part, citations=self._notes.native)
         self._content.append(content | self._notes.extras(extras, path))
 
     def _text(self, part: Text, path: str) -> dict[str, Any]:
         if part.citations:
-            self._notes.drop(f"{path}.citations")
+            self._notes.drop(f"{path}.{caller_name(self._notes.origin, 'citations')}")
         extras = {name: value for name, value in part.extras.items() if name != "item"}
         return {"type": "input_text", "text": part.text} | self._notes.extras(extras, path)
 
@@ -129,14 +129,13 @@ class InputItems:
 
     # ------------------------------------------------------------------ items of their own
 
-    def _thinking(self, part: Thinking, where: str, path: str) -> None:
+    def _thinking(self, part: Thinking, path: str) -> None:
         """Reasoning goes back only to its own protocol, and only where it still means
         something there: sealed, or just as a caller of this protocol sent it."""
         if part.dialect == DIALECT and (self._notes.native or part.sealed is not None):
             self._item(reasoning_item(part))
             return
-        chat = self._notes.origin == "openai-chat"
-        self._notes.drop(f"{where}.reasoning_content" if chat else path)
+        self._notes.drop(path)
 
     def _result(self, part: ToolResult, path: str) -> None:
         kind = "custom_tool_call_output" if part.kind == "custom" else "function_call_output"
@@ -160,7 +159,7 @@ class InputItems:
         head, self._head = self._head, {"role": "user"}
         output: list[dict[str, Any]] = []
         for place, inner in enumerate(part.content):
-            inside = f"{path}.content[{place}]"
+            inside = f"{path}.{self._places.results}[{place}]"
             match inner:
                 case Text():
                     output.append(self._text(inner, inside))

@@ -6,11 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from adapters.canonical.parts import Dialect
-from adapters.wire.names import caller_name
+from adapters.wire.names import caller_name, lost_names
 from adapters.wire.openai_responses import DIALECT
-
-_IDS = frozenset({"id", "item", "status"})
-"""Where a part stood in an earlier answer: no content, so its loss needs no name."""
 
 
 class Notes:
@@ -47,7 +44,6 @@ class Notes:
         each is named under ``where``."""
         if self.native:
             return dict(extras)
-        for name in extras:
-            if name not in _IDS:
-                self.drop(f"{where}.{name}" if where else name)
+        for name in lost_names(self.origin, extras, where):
+            self.drop(name)
         return {}

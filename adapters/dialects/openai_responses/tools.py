@@ -8,7 +8,8 @@ from typing import Any
 from adapters.canonical.faults import Fault
 from adapters.canonical.request import FunctionTool, OpaqueTool, Tool, ToolChoice
 from adapters.dialects.openai_responses.notes import Notes
-from adapters.wire.openai_responses import DIALECT
+from adapters.wire.openai_responses import CUSTOM_FIELDS, DIALECT, rest
+from adapters.wire.strict_schema import may_be_strict
 
 NO_ARGUMENTS: Mapping[str, Any] = {"type": "object", "properties": {}}
 """The parameters of a function that takes none."""
@@ -32,7 +33,7 @@ def wire_tools(tools: tuple[Tool, ...], notes: Notes) -> list[dict[str, Any]]:
 
 def _tool(tool: Tool, where: str, notes: Notes) -> dict[str, Any] | None:
     if isinstance(tool, OpaqueTool):
-        return _opaque(tool, where)
+        return _opaque(tool, where, notes)
     wire: dict[str, Any] = {"type": "function", "name": tool.name}
     if tool.description is not None:
         wire["description"] = tool.description
@@ -50,26 +51,30 @@ def _contract(tool: FunctionTool, where: str, notes: Notes) -> dict[str, Any]:
         contract["parameters"] = NO_ARGUMENTS
         notes.injected.append(f"{where}.parameters={{}}")
     if tool.strict is not None:
-        contract["strict"] = tool.strict
+        contract["strict"] = tool.strict and may_be_strict(tool.parameters, notes.origin)
+        if contract["strict"] != tool.strict:
+            notes.drop(f"{where}.strict")
     elif not notes.native:
         contract["strict"] = False
         notes.injected.append(f"{where}.strict=false")
     return contract
 
 
-def _opaque(tool: OpaqueTool, where: str) -> dict[str, Any] | None:
+def _opaque(tool: OpaqueTool, where: str, notes: Notes) -> dict[str, Any] | None:
     if tool.dialect == DIALECT:
         return dict(tool.data)
     if tool.dialect == "openai-chat" and tool.type == "custom":
-        return _custom(tool.data.get("custom"), where)
+        notes.extras(rest(tool.data, "type", "custom"), where)
+        return _custom(tool.data.get("custom"), f"{where}.custom", notes)
     return None
 
 
-def _custom(custom: object, where: str) -> dict[str, Any]:
+def _custom(custom: object, where: str, notes: Notes) -> dict[str, Any]:
     """Chat nests what Responses keeps flat: the tool's fields, and a grammar's."""
     if not isinstance(custom, Mapping):
-        raise Fault("bad_request", "A custom tool needs its definition.", param=f"{where}.custom")
-    wire = {"type": "custom", **custom}
+        raise Fault("bad_request", "A custom tool needs its definition.", param=where)
+    notes.extras(rest(custom, *CUSTOM_FIELDS), where)
+    wire = {"type": "custom", **{name: custom[name] for name in CUSTOM_FIELDS if name in custom}}
     form = custom.get("format")
     if isinstance(form, Mapping) and isinstance(form.get("grammar"), Mapping):
         wire["format"] = {"type": "grammar", **form["grammar"]}

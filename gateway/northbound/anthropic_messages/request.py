@@ -262,9 +262,12 @@ def _extras(given: Json, dropped: list[str]) -> Json:
     known = {"effort", "format"}
     if config.get("format") is not None and config["format"]["type"] != "json_schema":
         known.remove("format")
+    choice = given.get("tool_choice") if given.get("tools") else None
+    mapped_choice = frozenset(shapes.ToolChoice.__annotations__)
     for name, value, mapped in (
         ("output_config", config, known),
         ("metadata", given.get("metadata") or NO_EXTRAS, {"user_id"}),
+        ("tool_choice", choice or NO_EXTRAS, mapped_choice),
     ):
         rest = unknown(value, mapped, name, dropped)
         if rest:

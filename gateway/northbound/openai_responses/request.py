@@ -27,7 +27,7 @@ from adapters.canonical.request import (
     ToolChoice,
 )
 from adapters.wire.openai_responses import DIALECT, ENCRYPTED, LOGPROBS
-from gateway.northbound.allow import cleaned, unknown
+from gateway.northbound.allow import cleaned, lost, unknown
 from gateway.northbound.base import DEFAULT_LIMITS, Asked, Limits, Memory, Style
 from gateway.northbound.body import read_object, validated
 from gateway.northbound.openai_responses import shapes
@@ -42,6 +42,7 @@ _KNOWN = frozenset(shapes.Body.__annotations__) - _SENT_ON
 _BEGINNINGS = ("input", "prompt", "previous_response_id", "conversation")
 """One of them has to be there: something that the model can answer."""
 _FUNCTION = frozenset(shapes.FunctionTool.__annotations__)
+_FORMAT = frozenset(shapes.JsonSchemaFormat.__annotations__)
 _TEXT = frozenset(shapes.TextConfig.__annotations__)
 _REASONING = frozenset(shapes.Reasoning.__annotations__)
 
@@ -67,7 +68,7 @@ def parse(
         tools=_tools(given.get("tools"), dropped),
         tool_choice=_choice(given.get("tool_choice")),
         parallel_tools=given.get("parallel_tool_calls"),
-        output=_output(text.get("format")),
+        output=_output(text.get("format"), dropped),
         sampling=_sampling(given),
         reasoning=_reasoning(reasoning, dropped),
         cache=_cache(given),
@@ -186,11 +187,13 @@ def _choice(given: str | Json | None) -> ToolChoice | None:
     return ToolChoice("opaque", data=given)
 
 
-def _output(given: Json | None) -> Output | None:
+def _output(given: Json | None, dropped: list[str]) -> Output | None:
     if given is None or given["type"] == "text":
         return None
     if given["type"] == "json_object":
+        lost(given, {"type"}, "text.format", dropped)
         return JsonObject()
+    lost(given, _FORMAT, "text.format", dropped)
     return JsonSchema(given["name"], given["schema"], given.get("strict"), given.get("description"))
 
 

@@ -284,7 +284,7 @@ def test_arguments_that_are_no_object_stay_readable(ask, send, modern, broken):
     talk = (user("go"), assistant(call(arguments=broken)), result("c1", "bad JSON"))
     sent = send(ask(*talk), modern)
     assert sent.messages[1]["content"][0]["input"] == {"unparsed_arguments": broken}
-    assert "messages[1].content[0].arguments" in sent.adjusted[0]
+    assert "messages[1].tool_calls[0].function.arguments" in sent.adjusted[0]
 
 
 def test_free_form_input_of_a_custom_tool(ask, send, modern):
@@ -303,10 +303,10 @@ def test_errors_must_say_something(ask, send, modern):
     assert "content" not in block()[1]
     sent, empty = block(is_error=True)
     assert empty["content"] == [text(NO_OUTPUT)]
-    assert sent.injected[0] == f"messages[2].content[0].content={NO_OUTPUT}"
+    assert sent.injected[0] == f"messages[2].content={NO_OUTPUT}"
     sent, pictured = block(Media("image", Url("https://x/y.png")), is_error=True)
     assert "is_error" not in pictured
-    assert sent.adjusted[0].startswith("messages[2].content[0].is_error")
+    assert sent.adjusted[0].startswith("messages[2].is_error")
 
 
 # --------------------------------------------------------------------------- media
@@ -442,10 +442,9 @@ def test_thinking_goes_back_only_to_its_maker_and_only_if_proven(ask, send, mode
         {"type": "redacted_thinking", "data": "s2"},
         text("b"),
     ]
-    assert sent.dropped == (
-        "messages[1].content[2].reasoning",
-        "messages[1].content[3].reasoning",
-    )
+    assert sent.dropped == ("messages[1].reasoning_details",)
+    names = send(ask(*talk, origin=OWN), modern).dropped
+    assert names == ("messages[1].content[2]", "messages[1].content[3]")
 
 
 def test_refusals_foreign_blocks_and_annotations(ask, send, modern):
@@ -460,7 +459,7 @@ def test_refusals_foreign_blocks_and_annotations(ask, send, modern):
     )
     sent = send(ask(*talk), modern)
     assert sent.messages[1]["content"] == [text("no"), text("cited")]
-    assert sent.dropped == ("messages[1].content[1]", "messages[1].content[2].annotations")
+    assert sent.dropped == ("messages[1].content[1]", "messages[1].content[2].citations")
 
 
 def test_citations_and_extras_of_its_own_callers_go_back(ask, send, modern):

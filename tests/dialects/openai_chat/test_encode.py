@@ -195,10 +195,10 @@ def test_results_at_the_head_of_a_users_message_become_messages_of_their_own(sen
         {"role": "user", "content": [image, image]},
         {"role": "user", "content": "and now?"},
     ]
-    assert sent.dropped == ("messages[2].is_error",)
+    assert sent.dropped == ("messages[2].content[1].is_error",)
     assert sent.adjusted == (
-        "messages[2].content[1]=tool->user",
-        "messages[2].content[0]=tool->user",
+        "messages[2].content[0].content[1]=tool->user",
+        "messages[2].content[1].content[0]=tool->user",
     )
 
 
@@ -291,7 +291,7 @@ def test_the_assistants_own(send, ask):
         "audio": {"id": "x"},
         "tool_calls": [{"id": "c", "type": "custom", "custom": {"name": "sh", "input": "ls"}}],
     }
-    assert sent.dropped == ("messages[0].content[0].citations", "messages[0].content[3]")
+    assert sent.dropped == ("messages[0].content[0].citations", "messages[0].content[2]")
 
 
 def test_an_assistant_without_words_has_null_content(send, ask):

@@ -348,11 +348,11 @@ def test_what_belongs_to_others_stays_here_and_is_named(
     assert sent.dropped == (
         "messages[0].name",
         "messages[0].content[0]",
-        "messages[0].content[1].annotations",
+        "messages[0].content[1].citations",
         "messages[0].content[1].cache_control",
         "messages[0].content[2]",
     )
-    spoken = Message("assistant", (Thinking("only text"), Text("Hi")))
+    spoken = Message("assistant", (Thinking("only text", dialect="openai-chat"), Text("Hi")))
     assert send(ask(spoken), reasoner).dropped == ("messages[0].reasoning_content",)
 
 
