@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, MutableMapping
-from dataclasses import dataclass
 
 from adapters.canonical.clock import Clock, SystemClock
 from adapters.canonical.events import (
@@ -24,6 +23,7 @@ from adapters.canonical.events import (
 )
 from adapters.canonical.faults import Fault
 from adapters.canonical.parts import NO_EXTRAS, Media, Opaque, ToolCall
+from adapters.canonical.record import record
 from adapters.canonical.stage import Sink, Stage
 from adapters.dialects.base import Decoder, Dialect
 from adapters.transport.http import Exchange, HttpTransport
@@ -50,7 +50,7 @@ _STEPS = frozenset({PartStarted, PartEnded, PartAnnotated})
 or an empty delta may be a heartbeat."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Pumped:
     """How a call ended. Times are of the monotonic clock, ``None`` where it did not come so far.
 
@@ -69,7 +69,7 @@ class Pumped:
     ended_at: float
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Fetched:
     """A whole reply with a status below 300, undecoded. Fields as in :class:`Pumped`."""
 

@@ -7,13 +7,13 @@ settings file: whoever does passes plain values.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from adapters.adapter import Adapter
 from adapters.canonical.clock import Clock
 from adapters.canonical.facts import Facts
 from adapters.canonical.parts import NO_EXTRAS
+from adapters.canonical.record import record
 from adapters.canonical.request import Request
 from adapters.dialects.anthropic_messages import DIALECT as ANTHROPIC_MESSAGES
 from adapters.dialects.anthropic_messages.encode import encode_count
@@ -34,7 +34,7 @@ COUNTS: Mapping[str, Callable[[Request, str, Facts], Encoded]] = MappingProxyTyp
 """The dialects whose providers count a request's tokens when asked, and how they are asked."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Endpoint:
     """Where a provider is and how to reach it, as plain values.
 

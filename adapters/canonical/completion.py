@@ -7,7 +7,7 @@ so the two can't drift apart (design section 3).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from adapters.canonical.events import (
@@ -37,9 +37,10 @@ from adapters.canonical.parts import (
     Thinking,
     ToolCall,
 )
+from adapters.canonical.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Completion:
     """``parts[i]`` came as part ``i``; ``choices[i]`` says which choice it belongs to.
 

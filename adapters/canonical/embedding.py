@@ -7,11 +7,11 @@ not know any vendor's JSON.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from adapters.canonical.events import Usage
 from adapters.canonical.parts import NO_EXTRAS
+from adapters.canonical.record import record
 
 Form = Literal["float", "base64"]
 """How a vector is written: a list of numbers, or base64 of little-endian 32-bit floats."""
@@ -20,7 +20,7 @@ Vector = list[float] | str
 """A vector in either form; the text is base64."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class EmbeddingRequest:
     """``inputs`` are texts or token arrays, one vector each, in order.
 
@@ -35,7 +35,7 @@ class EmbeddingRequest:
     extras: Mapping[str, Any] = NO_EXTRAS
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Embeddings:
     """The answer: ``vectors[i]`` belongs to ``inputs[i]``."""
 

@@ -10,11 +10,11 @@ any event must drop every ``Verbatim`` of the stream.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from adapters.canonical.faults import Fault
 from adapters.canonical.parts import NO_EXTRAS, Dialect, Part
+from adapters.canonical.record import record
 
 Reason = Literal[
     "stop",
@@ -30,7 +30,7 @@ Reason = Literal[
 """Why a finished answer ended. ``pause`` and ``unknown`` are never shown as a plain ``stop``."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Usage:
     """Tokens in disjoint classes; ``None`` is "the provider did not say", never zero.
 
@@ -57,7 +57,7 @@ class Usage:
         return self.input + (self.cache_read or 0) + (self.cache_write or 0)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Started:
     """The provider began an answer. ``created`` is Unix seconds.
 
@@ -72,7 +72,7 @@ class Started:
     dialect: Dialect | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class PartStarted:
     """Part ``index`` (dense, zero-based, by first appearance) opens with ``head``.
 
@@ -85,7 +85,7 @@ class PartStarted:
     choice: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TextDelta:
     """More text for a ``Text`` or ``Refusal`` part."""
 
@@ -93,7 +93,7 @@ class TextDelta:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ThinkingDelta:
     """More text for a ``Thinking`` part. ``section`` numbers OpenAI's summary parts."""
 
@@ -102,7 +102,7 @@ class ThinkingDelta:
     section: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ArgumentsDelta:
     """More of a ``ToolCall``'s raw arguments."""
 
@@ -110,7 +110,7 @@ class ArgumentsDelta:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class PartAnnotated:
     """Something learned about an open part.
 
@@ -124,21 +124,21 @@ class PartAnnotated:
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class PartEnded:
     """Part ``index`` is complete."""
 
     index: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class UsageReported:
     """Cumulative: the last one wins."""
 
     usage: Usage
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class OpaqueEvent:
     """A stream event that the canonical words do not know; shown only to its own dialect."""
 
@@ -147,7 +147,7 @@ class OpaqueEvent:
     data: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Verbatim:
     """The provider's own frame (``name`` and ``data`` of an SSE event) or whole body
     (``name`` empty), followed in the same list by the events it decodes to."""
@@ -158,7 +158,7 @@ class Verbatim:
     json: Any
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Finished:
     """The proven end of an answer. ``stop`` is the stop sequence that ended it, if one did.
 
@@ -172,7 +172,7 @@ class Finished:
     choices: Mapping[int, tuple[Reason, str | None]] = NO_EXTRAS  # type: ignore[assignment]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Failed:
     """The proven failure of an answer."""
 

@@ -6,10 +6,11 @@ Never branch on a provider's name: add a field here and a row in ``config/models
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from adapters.canonical.parts import Media
+from adapters.canonical.record import record
 from adapters.canonical.request import FunctionTool, JsonObject, JsonSchema, Request, Sampling
 
 CAPABILITIES = frozenset(
@@ -37,7 +38,7 @@ CAPABILITIES = frozenset(
 """The closed set of capability names. ``mid_system``: a system message may stand amid the turns."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Rate:
     """Nano-dollars per million tokens, with steps at input sizes: ``(from_tokens, rate)``."""
 
@@ -53,7 +54,7 @@ class Rate:
         return rate
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Price:
     """A model's rates; ``None`` means that the table does not know that class.
 
@@ -68,7 +69,7 @@ class Price:
     date: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Facts:
     """One model's facts. ``None`` is "not known"; what is not known forbids nothing.
 

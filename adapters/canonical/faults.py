@@ -6,8 +6,9 @@ change how a kind is treated, change its row (fault kinds K10 and K11).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal, TypedDict, Unpack
+
+from adapters.canonical.record import record
 
 Blame = Literal["caller", "provider", "operator", "model", "us"]
 Again = Literal["no", "yes", "after", "reask"]
@@ -15,7 +16,7 @@ Next = Literal["no", "yes", "wider", "alias"]
 Trips = Literal["no", "yes", "soft"]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Kind:
     """One row: whose fault, may the same target be tried again, may the next, does it count
     against the deployment's health, and the HTTP status that a caller sees.

@@ -7,8 +7,10 @@ canonical fields travels in ``extras`` and is sent on only to the dialect it cam
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, NoReturn
+
+from adapters.canonical.record import record
 
 Dialect = Literal["openai-chat", "openai-responses", "anthropic-messages"]
 
@@ -29,14 +31,14 @@ NO_EXTRAS: Mapping[str, Any] = _Nothing()
 """The empty ``extras``, shared so that a part without any costs no allocation."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Url:
     """Media behind a URL. The gateway never fetches it (design section 9)."""
 
     url: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Inline:
     """Media sent along: ``data`` is base64 text exactly as the caller sent it."""
 
@@ -44,7 +46,7 @@ class Inline:
     data: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class FileRef:
     """Media uploaded to the provider earlier, by the provider's own file id."""
 
@@ -54,7 +56,7 @@ class FileRef:
 Source = Url | Inline | FileRef
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Text:
     """Plain text. ``citations`` are kept as the provider's own objects."""
 
@@ -63,7 +65,7 @@ class Text:
     extras: Mapping[str, Any] = NO_EXTRAS
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Media:
     """An image, a document or a sound."""
 
@@ -74,7 +76,7 @@ class Media:
     extras: Mapping[str, Any] = NO_EXTRAS
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Thinking:
     """Reasoning that the model shows, seals, or both.
 
@@ -93,7 +95,7 @@ class Thinking:
     extras: Mapping[str, Any] = NO_EXTRAS
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ToolCall:
     """A call that the model asks for. ``arguments`` is the raw string, never parsed here.
 
@@ -107,7 +109,7 @@ class ToolCall:
     extras: Mapping[str, Any] = NO_EXTRAS
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ToolResult:
     """What a tool gave back for ``call_id``; ``content`` may hold images.
 
@@ -121,7 +123,7 @@ class ToolResult:
     extras: Mapping[str, Any] = NO_EXTRAS
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Refusal:
     """The model's own words for declining."""
 
@@ -129,7 +131,7 @@ class Refusal:
     extras: Mapping[str, Any] = NO_EXTRAS
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Opaque:
     """A block that the canonical words do not know: carried whole, shown only to its dialect."""
 

@@ -7,15 +7,16 @@ default here (fault kinds K05 and K07). Must not know any vendor's JSON.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from adapters.canonical.parts import NO_EXTRAS, Dialect, Part, Text
+from adapters.canonical.record import record
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Message:
     """One turn. Tool results stand in ``tool`` messages or at the head of ``user`` ones."""
 
@@ -25,7 +26,7 @@ class Message:
     extras: Mapping[str, Any] = NO_EXTRAS
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class FunctionTool:
     """A function the model may call. ``parameters`` is the caller's own JSON Schema object.
 
@@ -40,7 +41,7 @@ class FunctionTool:
     extras: Mapping[str, Any] = NO_EXTRAS
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class OpaqueTool:
     """A tool that only its own dialect understands: server tools, custom grammars, MCP."""
 
@@ -53,7 +54,7 @@ class OpaqueTool:
 Tool = FunctionTool | OpaqueTool
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ToolChoice:
     """``named`` takes ``name``; ``opaque`` carries a vendor's own form in ``data``."""
 
@@ -62,12 +63,12 @@ class ToolChoice:
     data: Any = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class JsonObject:
     """Any JSON object."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class JsonSchema:
     """An answer that must fit ``schema``; the caller's object, never changed in place."""
 
@@ -81,7 +82,7 @@ Output = JsonObject | JsonSchema
 """``None`` in its place means plain text that the caller did not ask for by name."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Sampling:
     """How tokens are drawn. ``max_output_tokens`` counts reasoning too, where the model reasons.
 
@@ -104,7 +105,7 @@ class Sampling:
     limit_name: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Reasoning:
     """How much the model may think, in whichever of the three vendors' terms the caller used.
 
@@ -121,7 +122,7 @@ class Reasoning:
     extras: Mapping[str, Any] = NO_EXTRAS
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Cache:
     """Prompt-caching hints of the request as a whole (block-wise ones stand in part extras)."""
 
@@ -131,7 +132,7 @@ class Cache:
     control: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class PromptRef:
     """A stored prompt template: ``version`` is a number, a label, or unset."""
 
@@ -140,7 +141,7 @@ class PromptRef:
     variables: Mapping[str, Any] = NO_EXTRAS
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Request:
     """One call for one answer.
 

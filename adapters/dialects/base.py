@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from adapters.canonical.events import Event
 from adapters.canonical.facts import Facts
 from adapters.canonical.faults import Fault
 from adapters.canonical.parts import Dialect as DialectName
+from adapters.canonical.record import record
 from adapters.canonical.request import Request
 from adapters.wire.call import Encoded
 from adapters.wire.sse import Frame
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Field:
     """How one field of the canonical request fares in a protocol.
 

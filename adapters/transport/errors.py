@@ -8,7 +8,6 @@ provider's bytes.
 from __future__ import annotations
 
 import ssl
-from dataclasses import dataclass
 
 from aiohttp import (
     ClientConnectorCertificateError,
@@ -30,12 +29,13 @@ from aiohttp.http_exceptions import (
 )
 
 from adapters.canonical.faults import Fault
+from adapters.canonical.record import record
 
 FAILURES = (ClientError, HttpProcessingError, OSError)
 """Everything that a socket, TLS or HTTP may raise at us."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Row:
     """The first row whose ``raised`` fits counts.
 

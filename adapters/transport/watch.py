@@ -9,16 +9,16 @@ stands. Must not know HTTP.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from math import inf
 from typing import Literal
 
 from adapters.canonical.faults import Fault
+from adapters.canonical.record import record
 
 Phase = Literal["pool", "connect", "upload", "first_event", "between_events", "total"]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Limit:
     """How a phase that took too long is told. ``phase`` is the time-out's name in the settings.
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from adapters.canonical.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Timeouts:
     """Seconds; design section 6. Pings and comments reset none of them."""
 
@@ -16,7 +18,7 @@ class Timeouts:
     total: float = 600.0
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class WireCall:
     """One HTTP request, ready to be sent. ``path`` is appended to the provider's base URL.
 
@@ -30,7 +32,7 @@ class WireCall:
     method: str = "POST"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Encoded:
     """What a dialect made of a request.
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from adapters.canonical.record import record
 
 _WORD = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 
@@ -37,7 +38,7 @@ STATUSES: dict[int, str] = {
 and a redirect is a wrong address of the operator's (``upstream_rejected``)."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Sign:
     """How a kind shows itself: by code under ``statuses``, or by text under ``text_statuses``
     where no code decided. Codes are lower case."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 from adapters.adapter import Adapter
@@ -16,6 +16,7 @@ from adapters.canonical.clock import Clock
 from adapters.canonical.events import Event, Failed, Terminal, Usage
 from adapters.canonical.facts import Facts
 from adapters.canonical.parts import NO_EXTRAS
+from adapters.canonical.record import record
 from adapters.canonical.request import Request
 from adapters.wire.call import Encoded
 from gateway.flow.leases import Leases
@@ -36,7 +37,7 @@ from gateway.structured.check import Schemas
 from gateway.structured.negotiate import Asked
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Runtime:
     """The parts of the running gateway that a call needs, as of one configuration."""
 
@@ -56,7 +57,7 @@ class Runtime:
     leases: Leases = field(default_factory=Leases)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Call:
     """One call of a caller: who, what, since when.
 
@@ -120,7 +121,7 @@ class Call:
         return self.alias.commit == "complete" or not self.request.stream or proven_first
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Prepared:
     """A request made ready for one target, and what had to change on the way.
 
@@ -147,7 +148,7 @@ class Prepared:
         return self.target.deployment.facts
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class AttemptNote:
     """One try as the ``x-gateway-attempts`` header tells it: ``provider/model:outcome``."""
 
@@ -158,7 +159,7 @@ class AttemptNote:
         return f"{self.deployment}:{self.outcome}"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Head:
     """What the answer's headers say; built anew for each attempt, so that nothing of an
     abandoned one leaks."""
@@ -184,7 +185,7 @@ class CallSink(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Outcome:
     """How a call ended, settled in the ledger and not yet told to the caller.
 

@@ -5,9 +5,8 @@ A count bills nothing, so it has no row in the ledger. Must not know HTTP.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from adapters.canonical.faults import Fault
+from adapters.canonical.record import record
 from adapters.canonical.request import Request
 from adapters.registry import COUNTS
 from adapters.wire.json import loads
@@ -21,7 +20,7 @@ from gateway.policy.tokens import estimate
 from gateway.settings.snapshot import Alias, Target
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TokenCount:
     """``estimated`` is true where no provider was asked or none could answer."""
 

@@ -26,6 +26,7 @@ from adapters.canonical.events import (
 )
 from adapters.canonical.faults import Fault
 from adapters.canonical.parts import Refusal, Text, ToolCall
+from adapters.canonical.record import record
 from adapters.canonical.request import FunctionTool, JsonSchema
 from adapters.wire.names import caller_name
 from gateway.flow.context import Call
@@ -58,7 +59,7 @@ MESSAGES: Mapping[Kind, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Promise:
     """What a call's answer has to be: ``output`` for its text, ``tools`` for the arguments of its
     calls, by the tool's name. ``None`` checks nothing."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -26,6 +26,7 @@ from adapters.canonical.events import (
 from adapters.canonical.facts import Price, Rate
 from adapters.canonical.faults import Fault
 from adapters.canonical.parts import ToolCall
+from adapters.canonical.record import record
 from adapters.wire.errors import filtered
 from gateway.flow.context import Call, Prepared
 from gateway.flow.echo import without_echo
@@ -132,7 +133,7 @@ _TAKES: Mapping[type, Callable[[Meter, Any], None]] = {
 """What the books need of events that are no content, which most are."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Consumed:
     """What an attempt used: tokens, whose numbers they are, and the price."""
 
@@ -178,7 +179,7 @@ def _estimated(prepared: Prepared, meter: Meter, seen: Usage | None) -> Usage:
     return replace(seen, output=max(reported, output))
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Ended:
     """An attempt's end, as far as the row needs it. ``fault`` is ``None`` for success; ``counts``
     are those of the proof, ``pause`` the seconds before the call's next attempt."""

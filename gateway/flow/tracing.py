@@ -8,8 +8,8 @@ and numbers, never content. Must not know who makes spans.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from adapters.canonical.record import record
 from gateway.observe.traces import NO_SPAN, Span, TraceContext, Tracer, parse
 from gateway.settings.snapshot import Alias, Deployment
 from gateway.store.base import Settlement
@@ -25,7 +25,7 @@ SYSTEMS = {
 """``gen_ai.provider.name``: whose protocol it is. The provider's own name here stands beside it."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Trace:
     """Where a call belongs: the caller's context, if it sent one, and the call's own span."""
 

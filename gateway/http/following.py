@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from starlette.responses import Response
 
 from adapters.canonical.faults import Fault
+from adapters.canonical.record import record
 from gateway.http.body import Receive
 from gateway.http.exchange import Exchange, Scope, Send
 from gateway.http.headers import SSE
@@ -36,7 +37,7 @@ def plain_frames(page: list[Told]) -> bytes:
     return b"".join(event_frame(one.seq, one.type, one.body) for one in page)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Reading:
     """What a reader wants: which run, after which event, in which words.
 

@@ -9,18 +9,19 @@ handed in with the :class:`Envelope`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, Literal, Protocol
 
 from adapters.canonical.completion import Completion
 from adapters.canonical.events import Event, Terminal
 from adapters.canonical.parts import NO_EXTRAS
 from adapters.canonical.parts import Dialect as DialectName
+from adapters.canonical.record import record
 from adapters.canonical.request import Request
 from adapters.dialects.base import Field
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Limits:
     """How much one request may hold; more is a 400 that names the field.
 
@@ -40,7 +41,7 @@ MOST_TOKENS = 2**31 - 1
 numbers have 64 bits."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Style:
     """How the caller wants the answer written; it changes no meaning and goes to no provider.
 
@@ -54,7 +55,7 @@ class Style:
     echo: Mapping[str, Any] = NO_EXTRAS
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Memory:
     """What a Responses caller asks of the gateway's own store, never of a provider.
 
@@ -77,7 +78,7 @@ class Memory:
         return self.previous is not None or self.conversation is not None or bool(self.references)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Asked:
     """A caller's body, understood.
 
@@ -91,7 +92,7 @@ class Asked:
     memory: Memory | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Envelope:
     """What the outside of an answer needs beyond its events.
 

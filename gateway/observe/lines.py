@@ -9,10 +9,10 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from adapters.canonical.faults import Fault
+from adapters.canonical.record import record
 from adapters.wire.json import dumps
 
 Style = Literal["json", "text"]
@@ -27,7 +27,7 @@ SAFE_ERRORS: tuple[type[BaseException], ...] = (OSError, Fault)
 """Exceptions whose text never quotes a prompt or an answer."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Access:
     """One call, as the log tells it; what is ``None`` is left out.
 

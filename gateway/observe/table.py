@@ -8,10 +8,10 @@ Names follow the OpenTelemetry GenAI conventions where those have one, in Promet
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from adapters.canonical.faults import KINDS
+from adapters.canonical.record import record
 
 OPERATION, PROVIDER, MODEL = "gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model"
 ERROR, TOKEN = "error_type", "gen_ai_token_type"
@@ -29,7 +29,7 @@ COMMIT = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0)
 GROUP = tuple(float(2**n) for n in range(11))
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Spec:
     """One row of the table. ``name`` is as exposed, a counter's ``_total`` included."""
 

@@ -10,15 +10,16 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol
+
+from adapters.canonical.record import record
 
 Value = str | int | float | bool | tuple[str, ...]
 
 _TRACEPARENT = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TraceContext:
     """Where a call belongs: ``trace_id`` 32 and ``span_id`` 16 lower-case hexadecimal digits."""
 

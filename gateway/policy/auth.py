@@ -11,17 +11,18 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from adapters.canonical.faults import Fault
+from adapters.canonical.record import record
 from gateway.settings.snapshot import KeySettings, Limits
 from gateway.store.base import KeyRow
 
 Role = Literal["caller", "admin"]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Principal:
     """Who a request acts for. The project is the tenant; the key may rotate under it."""
 

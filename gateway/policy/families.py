@@ -11,8 +11,8 @@ how far each family is off today. Must not know requests.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from adapters.canonical.record import record
 from gateway.policy.images import Size, area, squares, tiles
 
 CLASSES: tuple[tuple[str, bytes], ...] = (
@@ -68,7 +68,7 @@ Anthropic published for Claude 2 (recorded usage of Claude 4 agrees); ``qwen`` a
 with the packages of Alibaba and Mistral; ``quarter`` is the simulator's rule."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Family:
     """A family's tokenizer and framing, in tokens.
 

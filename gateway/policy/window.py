@@ -12,12 +12,13 @@ know dialects or where the request came from.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from adapters.canonical.facts import Facts
 from adapters.canonical.faults import Fault
 from adapters.canonical.parts import Part, Text, ToolResult
+from adapters.canonical.record import record
 from adapters.canonical.request import Message, Request
 from gateway.policy.tokens import Estimate, estimate, text_length
 
@@ -46,7 +47,7 @@ class Fit(NamedTuple):
     trimmed: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Budget:
     """``window`` less the tokens reserved for the answer, and how requests are counted."""
 

@@ -8,17 +8,17 @@ request looks like; it is told what the request needs.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from math import ceil, inf, log
 from typing import Any, NamedTuple
 
 from adapters.canonical.faults import Fault
+from adapters.canonical.record import record
 from gateway.routing.breaker import Breakers
 from gateway.routing.stats import Stats
 from gateway.settings.snapshot import Alias, Target
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Ask:
     """What a request asks of a deployment.
 
@@ -33,7 +33,7 @@ class Ask:
     output_tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Candidate:
     """A target to try. ``index`` is its place in ``alias.targets``.
 

@@ -15,11 +15,11 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from functools import partial
 
 from adapters.canonical.clock import Clock
 from adapters.canonical.faults import Fault
+from adapters.canonical.record import record
 from gateway.flow.shielded import shielded
 from gateway.services.recording import KEPT_BYTES, Head, Reader, Recording
 from gateway.store.base import Store
@@ -36,7 +36,7 @@ PASSING = frozenset({401, 402, 403, 404, 408, 409, 425, 429, 499})
 """Statuses that another try may not meet; they are not kept, nor is anything from 500 on."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Asking:
     """A call under a key. ``digest`` is of everything that makes two calls the same."""
 

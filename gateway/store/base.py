@@ -13,9 +13,10 @@ The rules that every implementation keeps (design promises 6, 8, 9 and section 8
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, Protocol
 
+from adapters.canonical.record import record
 from gateway.settings.snapshot import Limits
 from gateway.store.idempotency import IdempotencyBook
 from gateway.store.prompts import PromptBook
@@ -26,7 +27,7 @@ Status = Literal["open", "completed", "failed", "partial", "cancelled", "interru
 UsageSource = Literal["provider", "estimated", "unknown"]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class RequestRow:
     """One call of a caller, written with its first attempt."""
 
@@ -48,7 +49,7 @@ class RequestRow:
     """Why: the targets in the order considered, each with what spoke for or against it."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class AttemptRow:
     """One try at a provider. ``number`` counts from 1 within the request."""
 
@@ -66,7 +67,7 @@ class AttemptRow:
     price_table: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Hold:
     """What an attempt reserves. Request-wide limits (``rpm``, ``concurrent``) are taken by the
     first attempt only (``new_call``); tokens and money by each. A lease that is not settled
@@ -81,7 +82,7 @@ class Hold:
     lease_until: float
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class RateState:
     """A limit after a reservation, for the ``x-ratelimit-*`` headers; ``reset`` in seconds."""
 
@@ -90,14 +91,14 @@ class RateState:
     reset: float
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Opened:
     """A granted reservation: the state of ``requests`` and ``tokens`` where limited."""
 
     rates: Mapping[str, RateState] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Settlement:
     """How an attempt ended. Token fields are ``None`` where unknown, never zero.
 
@@ -139,7 +140,7 @@ class Settlement:
     pause: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class RequestEnd:
     """The end of the whole call. ``first_cause`` is the first attempt's fault, the primary one."""
 
@@ -151,7 +152,7 @@ class RequestEnd:
     timings: Mapping[str, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class KeyRow:
     """A key as stored: never the key itself, only its HMAC."""
 
@@ -168,7 +169,7 @@ class KeyRow:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class UsageQuery:
     """``by``: any of ``key alias provider model day project prompt``; times are Unix seconds."""
 

@@ -6,13 +6,14 @@ An entry waits in the writer's queue until its group is committed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
+from adapters.canonical.record import record
 from gateway.store.base import AttemptRow, Hold, RequestEnd, RequestRow, Settlement
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Open:
     """Reserve and write an attempt; ``request`` comes with a call's first one."""
 
@@ -24,7 +25,7 @@ class Open:
     """The id of what must be in the database first."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Settle:
     """Settle an attempt, and its call where the settlement says so."""
 
@@ -35,7 +36,7 @@ class Settle:
         return self.settlement.attempt_id
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Close:
     """End a call outside of any attempt. ``request`` is written if it is not there yet."""
 

@@ -8,11 +8,11 @@ a release, or with its lease: whoever crashed frees it that way. Must not know w
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import orjson
 
+from adapters.canonical.record import record
 from adapters.wire.json import dumps
 
 CLAIM = ["project", "key", "digest", "request_id", "at", "held_until"]
@@ -20,7 +20,7 @@ ANSWER = ["digest", "request_id", "status", "headers", "body"]
 """Columns that a claim writes, and those that a reader gets."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Claim:
     """Who claims: the key, what was sent under it, and the call that works.
 

@@ -7,11 +7,11 @@ not know what a definition means.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import orjson
 
+from adapters.canonical.record import record
 from adapters.wire.json import dumps
 
 PROMPT = ["name", "version", "hash", "at", "definition"]
@@ -19,7 +19,7 @@ LABEL = ["name", "label", "version"]
 """Columns, in the order in which they are written."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class PromptRow:
     """One version; ``at`` is when it was made, in Unix seconds."""
 

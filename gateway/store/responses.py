@@ -9,11 +9,11 @@ project: an id of another project is simply not found. Must not know what an ite
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
 import orjson
 
+from adapters.canonical.record import record
 from adapters.wire.json import dumps
 
 Direction = Literal["input", "output", "conversation"]
@@ -36,7 +36,7 @@ class Item(NamedTuple):
     data: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class KeptResponse:
     """One response. ``body`` is the response object with an empty ``output``.
 
@@ -56,7 +56,7 @@ class KeptResponse:
     end_user: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Chain:
     """A response with all that it continues.
 
@@ -71,7 +71,7 @@ class Chain:
     whole: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Conversation:
     """A conversation apart from its items. ``used_at`` is when it last grew, for retention."""
 
@@ -82,7 +82,7 @@ class Conversation:
     metadata: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Addition:
     """Items for the end of a conversation. ``holder`` is the call that holds it, if one does,
     and lets go with this."""

@@ -9,11 +9,12 @@ another project is simply not found.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple, Protocol
 
 import orjson
 
+from adapters.canonical.record import record
 from adapters.wire.json import dumps
 
 BIRTH = [
@@ -64,7 +65,7 @@ TASK = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Birth:
     """What a run is from its beginning. ``digest`` is of the request that ``idempotency_key``
     belongs to; ``agent`` is the name of what runs."""
@@ -82,7 +83,7 @@ class Birth:
     digest: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Standing:
     """Where a run stands after its event ``last_seq``.
 
@@ -105,7 +106,7 @@ class Standing:
     summary: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class RunRow:
     """A run as the books hold it. ``swept``: past its retention, its content is gone."""
 
@@ -147,7 +148,7 @@ class TaskRow(NamedTuple):
     detail: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Addition:
     """Events to add after ``after``, and where the run stands with them.
 
@@ -163,7 +164,7 @@ class Addition:
     tasks: Sequence[TaskRow] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class RunQuery:
     """Which runs of a project to list, newest first; ``before`` is the id that the last page
     ended with."""

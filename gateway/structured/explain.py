@@ -8,12 +8,12 @@ branch alone. Bounded: so many errors, so many characters.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from jsonschema_rs import Draft202012Validator, RegexOptions, Registry, ValidationError
 
+from adapters.canonical.record import record
 from adapters.wire.json import dumps
 from gateway.structured.bounds import part
 
@@ -38,7 +38,7 @@ OPTIONS = RegexOptions(size_limit=1 << 20, dfa_size_limit=1 << 20)
 UNIONS = ("anyOf", "oneOf")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Violation:
     """One thing that is wrong: the JSON pointer to it, what stands there, what should."""
 

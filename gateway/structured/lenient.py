@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
+from adapters.canonical.record import record
 from adapters.wire.json import dumps
 
 MAX_DEPTH = 200
@@ -21,7 +21,7 @@ SHOWN = 60
 """Characters of a change's ``before`` and ``after`` that are kept."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Change:
     """One change: its kind, its place in the answer in characters, and the text before and
     after, each cut to :data:`SHOWN` characters."""
@@ -53,7 +53,7 @@ class Unreadable(ValueError):
         self.cut = cut
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Reading:
     """A value that stood from ``start`` to ``end``, as proper JSON."""
 

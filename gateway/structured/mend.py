@@ -10,10 +10,10 @@ string, a missing value, a cut (fault kind K09, case O08). Linear in time and sp
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import orjson
 
+from adapters.canonical.record import record
 from gateway.structured.lenient import Change, Reading, Unreadable, read
 
 MAX_TRIES = 24
@@ -35,7 +35,7 @@ class Unparsable(ValueError):
     """There is no JSON in the text that could be read without a guess; the text says why."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Mended:
     """``text`` parses. ``changes`` says what was changed to make it so, in order."""
 

@@ -7,11 +7,11 @@ Pure. Must not know streams, providers or what follows a bad verdict.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import orjson
 
+from adapters.canonical.record import record
 from adapters.wire.strict_schema import Path
 from gateway.structured.check import Checker
 from gateway.structured.explain import Violation
@@ -25,7 +25,7 @@ MAX_RAW = 16_000
 Kind = Literal["output_unparsable", "output_invalid", "output_truncated"]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Verdict:
     """``text`` is the answer as the caller may have it. ``kind`` is ``None`` for a good one,
     else the fault's; ``violations`` says what is wrong. ``where`` is the id of the tool call that
@@ -51,7 +51,7 @@ class Verdict:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Wanted:
     """What an answer has to be. Without a ``checker``: any JSON object.
 

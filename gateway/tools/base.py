@@ -12,11 +12,12 @@ import difflib
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, Protocol
 
 from adapters.canonical.faults import Fault
 from adapters.canonical.parts import NO_EXTRAS, Media, Text
+from adapters.canonical.record import record
 from adapters.canonical.request import FunctionTool
 
 Kind = Literal["python", "http", "builtin", "mcp", "agent", "workflow", "client"]
@@ -36,7 +37,7 @@ TIMEOUT = 30.0
 OUTPUT_CAP = 50_000
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ToolSpec:
     """What is known of a tool before it is called; safe to write down and to show.
 
@@ -80,7 +81,7 @@ def _unheard(message: str, done: float | None) -> None:
     """Progress that nobody follows."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ToolContext:
     """One call's surroundings.
 
@@ -98,7 +99,7 @@ class ToolContext:
     progress: Callable[[str, float | None], None] = _unheard
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ToolOutcome:
     """What came of a call. The content is data for the model, never an instruction to us.
 

@@ -11,7 +11,6 @@ import inspect
 import json
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, NotRequired, TypeVar, get_type_hints
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
@@ -21,6 +20,7 @@ from pydantic_core import PydanticSerializationError
 from typing_extensions import TypedDict
 
 from adapters.canonical.parts import Media, Text
+from adapters.canonical.record import record
 from gateway.tools.base import (
     NO_ARGUMENTS,
     OUTPUT_CAP,
@@ -51,7 +51,7 @@ class BadTool(Exception):
     """A function that can't be a tool; the text says why and what to change."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Declared:
     """What a function's author says of it; the configuration may say otherwise."""
 

@@ -13,8 +13,9 @@ import asyncio
 import re
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+
+from adapters.canonical.record import record
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -81,7 +82,7 @@ class Refused(Exception):
     """A URL or an address that must not be connected to; the text is for the log only."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Place:
     """What a URL connects to: ``host`` in lower case, an IPv6 address without brackets."""
 
@@ -153,7 +154,7 @@ async def system_resolver(host: str, port: int) -> list[str]:
     return [str(entry[4][0]) for entry in found]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class HostRule:
     """One entry of ``allow_hosts``: ``example.com``, ``*.example.com`` (names below it),
     ``*`` (any), each for the scheme's usual port unless ``:port`` follows."""
@@ -194,7 +195,7 @@ def network(text: str) -> Network:
         raise Refused(f"{text!r} is no address and no network") from error
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Guard:
     """Decides for one tool or server where it may connect.
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import ssl
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Protocol
 
+from adapters.canonical.record import record
 from gateway.settings.rooms import ToolTable
 from gateway.structured.bounds import SchemaRefused
 from gateway.structured.check import Schemas
@@ -35,7 +36,7 @@ class Closing(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Shop:
     """What tools are built with. ``opened`` is what was opened on the way; the shop's owner closes
     it."""

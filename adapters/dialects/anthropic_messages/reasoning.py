@@ -8,10 +8,11 @@ other form is converted and named. A caller's ``max_tokens`` always holds: the b
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from adapters.canonical.facts import Facts
+from adapters.canonical.record import record
 from adapters.canonical.request import Reasoning, Request
 from adapters.dialects.anthropic_messages.notes import Notes
 
@@ -36,7 +37,7 @@ DEFAULT_MAX_TOKENS = 4_096
 Json = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Situation:
     """What else of the request bears on thinking: a forced tool, an answer begun by the
     caller, or tool results whose round began without thinking."""
@@ -46,7 +47,7 @@ class Situation:
     resumes_without_thinking: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Plan:
     """``max_tokens`` and what stands in ``thinking`` and ``output_config.effort``, if anything."""
 

@@ -16,6 +16,7 @@ from typing import Any
 from adapters.canonical.facts import Facts
 from adapters.canonical.pairing import check_results
 from adapters.canonical.parts import Opaque, Refusal, Text
+from adapters.canonical.record import record
 from adapters.canonical.request import Message, Request
 from adapters.dialects.anthropic_messages.blocks import BlockWriter
 from adapters.dialects.anthropic_messages.notes import Notes
@@ -73,7 +74,7 @@ class Turn:
         return {"role": self.role, "content": self.content, **self.extras}
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Conversation:
     """``system`` blocks and the ``turns`` after them."""
 

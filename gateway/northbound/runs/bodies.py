@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Required
 
@@ -12,6 +11,7 @@ from typing_extensions import TypedDict
 
 from adapters.canonical.faults import Fault
 from adapters.canonical.parts import NO_EXTRAS, Part, Text
+from adapters.canonical.record import record
 from adapters.canonical.request import Message
 from adapters.wire.json import dumps
 from gateway.northbound.base import DEFAULT_LIMITS
@@ -79,14 +79,14 @@ _FORK = TypeAdapter(ForkBody)
 _BUDGET = TypeAdapter(BudgetBody)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class NewRun:
     """What a caller wants run. ``agent`` is a name or a whole agent."""
 
     agent: str | AgentSpec
     input: tuple[Message, ...]
     agents: tuple[AgentSpec, ...] = ()
-    budget: Budget = Budget()  # noqa: RUF009  a frozen value
+    budget: Budget = Budget()
     on_budget: OnBudget | None = None
     on_disconnect: Literal["continue", "cancel"] = "continue"
     metadata: Mapping[str, str] = NO_EXTRAS
@@ -95,7 +95,7 @@ class NewRun:
     stream: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Fork:
     """What a fork changes. ``results`` are by call id."""
 

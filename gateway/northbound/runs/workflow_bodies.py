@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Any, Literal, Required
 
 from pydantic import ConfigDict, Field, TypeAdapter, with_config
@@ -11,6 +11,7 @@ from typing_extensions import TypedDict
 
 from adapters.canonical.faults import Fault
 from adapters.canonical.parts import NO_EXTRAS
+from adapters.canonical.record import record
 from adapters.canonical.request import Message
 from gateway.northbound.base import DEFAULT_LIMITS
 from gateway.northbound.body import read_object, validated
@@ -44,7 +45,7 @@ class WorkflowRunBody(TypedDict, total=False):
 _RUN = TypeAdapter(WorkflowRunBody)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class NewWorkflow:
     """What a caller wants run. ``history`` is the conversation before, where there is one."""
 

@@ -10,10 +10,11 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from difflib import get_close_matches
 from typing import Any, Literal
 
+from adapters.canonical.record import record
 from adapters.canonical.request import JsonSchema
 from gateway.policy.inject import FENCED
 from gateway.policy.prompts.template import Template, TemplateRefused
@@ -40,7 +41,7 @@ class PromptRefused(ValueError):
         super().__init__(f"{where}: {message}" if where else message)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Example:
     """One turn that shows the model what is wanted; no template."""
 
@@ -48,7 +49,7 @@ class Example:
     assistant: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Prompt:
     """One version of a prompt.
 

@@ -20,10 +20,10 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from adapters.canonical.record import record
 from gateway.policy.prompts.definition import (
     LATEST,
     Prompt,
@@ -40,7 +40,7 @@ _USER = re.compile(r"^[ \t]*<!--[ \t]*user[ \t]*-->[ \t]*$", re.MULTILINE)
 _TEMPLATES = ("system", "user")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Filed:
     """A prompt of a file, and the labels that its file gives it."""
 

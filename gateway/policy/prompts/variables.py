@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
 from adapters.canonical.faults import Fault
+from adapters.canonical.record import record
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 """Like a template's names, and never one that begins with ``_``: those are the gateway's."""
@@ -30,7 +30,7 @@ UNSET: Any = object()
 """No default: the variable is required. ``null`` is a default like any other."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Variable:
     """One variable; ``choices`` are all values that it may have, where they are limited."""
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import re2  # type: ignore[import-untyped]
 
+from adapters.canonical.record import record
 from gateway.policy.redaction.rule import Span
 
 LONGEST = 100
@@ -32,7 +32,7 @@ class PatternRefused(ValueError):
     """The pattern can't be used; the message says why and what to write instead."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class OwnRule:
     """A pattern that needs no proof. Searched in one go: RE2 reads UTF-8, and would write the
     text anew for each search."""

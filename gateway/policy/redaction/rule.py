@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
+
+from adapters.canonical.record import record
 
 
 class Span(NamedTuple):
@@ -52,7 +53,7 @@ def whole(match: re.Match[str]) -> tuple[int, int]:
     return match.span()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Rule:
     """``hints``: texts of which one must occur for the pattern to be tried at all; none: always."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from difflib import get_close_matches
 from typing import Any, Literal
 
+from adapters.canonical.record import record
 from gateway.policy.redaction.masking import LITERAL
 from gateway.policy.redaction.own import PatternRefused, own_rule
 from gateway.policy.redaction.rule import Finder
@@ -18,7 +19,7 @@ Mode = Literal["off", "mask", "reversible", "block"]
 MODES: tuple[Mode, ...] = ("off", "mask", "reversible", "block")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Redaction:
     """What one configuration masks. ``mode`` holds where neither key nor alias says."""
 

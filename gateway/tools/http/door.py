@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import codecs
 import ssl
-from dataclasses import dataclass
 from functools import lru_cache
 
 import httpx
 
+from adapters.canonical.record import record
 from gateway.tools.guard import Guard
 
 CONNECT = 10.0
@@ -32,7 +32,7 @@ class Broken(Exception):
     """Something was sent, and no whole answer came. The text is for the log."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Reply:
     """An answer as far as it was read. ``cut``: there was more than the bound allows."""
 

@@ -9,13 +9,13 @@ import datetime as dt
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 import httpx
 
 from adapters.canonical.parts import Text
+from adapters.canonical.record import record
 from gateway.tools.base import ToolContext, ToolOutcome, ToolSpec
 from gateway.tools.caps import capped_outcome
 from gateway.tools.guard import UNREACHABLE, Refused
@@ -40,7 +40,7 @@ BASE_HEADERS = {
 NO_ANSWER = "The endpoint did not answer in full. Whether the call had an effect is not known."
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class RequestTemplate:
     """A request with holes. ``body`` is ``None`` where none is sent."""
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import quote
+
+from adapters.canonical.record import record
 
 _PIECE = re.compile(r"\{\{|\}\}|\{(?P<name>[A-Za-z_][A-Za-z0-9_-]*)\}|[^{}]+|[{}]")
 _URL = re.compile(r"(?P<head>https?://[^/?]*)(?P<path>/[^?]*)?(?:\?(?P<query>.*))?", re.I)
@@ -59,7 +60,7 @@ def holes(parts: Pieces) -> set[str]:
     return {part.name for part in parts if isinstance(part, Hole)}
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class UrlTemplate:
     """A URL whose path and query may have holes."""
 
@@ -170,7 +171,7 @@ def fill_header(parts: Pieces, arguments: Mapping[str, Any]) -> str | None:
     return text.strip()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class BodyTemplate:
     """A JSON value whose texts may have holes. A text that is one hole and nothing else becomes
     the argument itself, with its type; where that was left out, so is the key or the item."""

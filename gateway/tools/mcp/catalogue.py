@@ -8,9 +8,10 @@ import hashlib
 import logging
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from adapters.canonical.record import record
 from gateway.structured.bounds import SchemaRefused
 from gateway.structured.check import Schemas
 from gateway.tools.base import Policy, ToolSpec
@@ -27,7 +28,7 @@ LONGEST_NAME = 64
 _ODD = re.compile(r"[^A-Za-z0-9_-]")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Described:
     """A tool as its server describes it."""
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from adapters.canonical.record import record
 from gateway.tools.base import Policy
 from gateway.tools.guard import Guard
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Remote:
     """A server that speaks streamable HTTP."""
 
@@ -19,7 +20,7 @@ class Remote:
     ca_file: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Program:
     """A server that is started here and speaks over its standard input and output.
 
@@ -34,7 +35,7 @@ class Program:
     show_stderr: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ServerSettings:
     """One ``[mcp.NAME]``.
 
