@@ -142,28 +142,6 @@ class OpenAI:
             OpenAI.length(key, 64, "metadata")
             OpenAI.length(value, 512, f"metadata.{key}")
 
-    @staticmethod
-    def strict_schema(schema: Any, param: str, name: str) -> None:
-        """The subset that strict mode takes: closed objects, every property required."""
-        if not isinstance(schema, Mapping):
-            refuse(f"Missing required parameter: '{param}'.", param=param)
-        for path, node in objects(schema):
-            where = f"In context=({path})"
-            if node.get("additionalProperties") is not False:
-                rule = "'additionalProperties' is required to be supplied and to be false."
-            elif set(node.get("properties") or {}) != set(node.get("required") or ()):
-                rule = (
-                    "'required' is required to be supplied and to be an array including every "
-                    "key in properties."
-                )
-            else:
-                continue
-            refuse(
-                f"Invalid schema for {name}: {where}, {rule}",
-                param=param,
-                code="invalid_json_schema",
-            )
-
 
 def objects(schema: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Every object schema inside ``schema``, with the path to it."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from adapters.simulator.judge import OpenAI, refuse
+from adapters.simulator.judge_schema import openai_root, openai_strict
 from adapters.simulator.words import Body
 
 FIELDS = frozenset(
@@ -192,7 +193,7 @@ def _tool(tool: Any, where: str) -> str:
             )
         if inner.get("strict"):
             name = f"function '{inner['name']}'"
-            OpenAI.strict_schema(parameters, f"{where}.function.parameters", name)
+            openai_strict(parameters, f"{where}.function.parameters", name)
     return str(inner["name"])
 
 
@@ -208,10 +209,11 @@ def _format(body: Body) -> None:
         asked = output.get("json_schema")
         OpenAI.typed(asked, dict, "response_format.json_schema", "an object")
         OpenAI.pattern(asked.get("name"), "response_format.json_schema.name")
+        name = f"response_format '{asked['name']}'"
         if asked.get("strict"):
-            OpenAI.strict_schema(
-                asked.get("schema"), "response_format", f"response_format '{asked['name']}'"
-            )
+            openai_strict(asked.get("schema"), "response_format", name)
+        elif "schema" in asked:
+            openai_root(asked["schema"], "response_format", name)
     elif output["type"] == "json_object" and "json" not in str(body["messages"]).lower():
         refuse(
             "'messages' must contain the word 'json' in some form, to use 'response_format' of "

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from adapters.simulator.judge import objects, refuse, schemas
+from adapters.simulator.judge_schema import anthropic_compiles
 from adapters.simulator.judge_turns import judge_turns
 from adapters.simulator.words import Body
 
@@ -60,6 +61,7 @@ def judge(body: Body, headers: Mapping[str, str]) -> None:
     _thinking(body, limit)
     _tools(body)
     _output(body)
+    _compiled(body)
     marks = sum(1 for block in _dicts(body) if "cache_control" in block)
     if marks > _MAX_MARKS:
         refuse(
@@ -214,6 +216,13 @@ def _output(body: Body) -> None:
                 f"output_config.format.schema: For '{kind}' type, properties "
                 f"{', '.join(wrong)} are not supported"
             )
+
+
+def _compiled(body: Body) -> None:
+    """What strict tools and the output make the vendor compile, all together."""
+    strict = [tool["input_schema"] for tool in body.get("tools") or () if tool.get("strict")]
+    output = (body.get("output_config") or {}).get("format") or body.get("output_format")
+    anthropic_compiles([*strict, *([] if output is None else [output["schema"]])])
 
 
 def _dicts(body: Body) -> Iterator[Mapping[str, Any]]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from adapters.simulator.judge import ID_CHARACTERS, OpenAI, refuse
 from adapters.simulator.judge_chat import EFFORTS
+from adapters.simulator.judge_schema import openai_root, openai_strict
 from adapters.simulator.seal import unseal
 from adapters.simulator.words import Body, Refused, Trouble
 
@@ -236,7 +237,7 @@ def _tools(body: Body) -> None:
         names.add(tool["name"])
         if tool.get("strict") and tool["type"] == "function":
             name = f"function '{tool['name']}'"
-            OpenAI.strict_schema(tool.get("parameters"), f"{where}.parameters", name)
+            openai_strict(tool.get("parameters"), f"{where}.parameters", name)
     choice = body.get("tool_choice")
     if isinstance(choice, str):
         OpenAI.one_of(choice, {"auto", "none", "required"}, "tool_choice")
@@ -260,10 +261,9 @@ def _format(body: Body) -> None:
         OpenAI.pattern(output.get("name"), "text.format.name")
         if "schema" not in output:
             OpenAI.required(output, "schema")
-        if output.get("strict"):
-            OpenAI.strict_schema(
-                output["schema"], "text.format.schema", f"response_format '{output['name']}'"
-            )
+        name = f"response_format '{output['name']}'"
+        judged = openai_strict if output.get("strict") else openai_root
+        judged(output["schema"], "text.format.schema", name)
     elif output["type"] == "json_object":
         spoken = f"{body.get('input')} {body.get('instructions')}".lower()
         if "json" not in spoken:

@@ -1,46 +1,48 @@
 """JSON Schemas in OpenAI's strict form, where that keeps their meaning (case O04).
 
-In strict mode every object is closed and names all its properties as required. A schema can be
-written so if what the model may then answer is still valid for the caller: an open object is
-closed, an optional property becomes required but may be null (and its null is taken out of the
-answer again). A free-form map can't: closed, it could never hold a key. Pure; the caller's schema
-is never changed. Source: OpenAI's guide on structured outputs, "supported schemas".
+In strict mode every object is closed and names all its properties as required, and only listed
+keywords may stand. A schema can be written so if what the model may then answer can still be
+valid for the caller: an open object is closed, an optional property becomes required but may be
+null (and its null is taken out of the answer again), a limit that the mode has no word for is said
+in the description, because the answer is checked against the caller's own schema anyhow. A
+free-form map can't: closed, it could never hold a key. Pure; the caller's schema is never changed.
+Source: OpenAI's guide on structured outputs, "supported schemas", and the refusals of its API.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-MAX_DEPTH = 10
-"""Levels of nested objects that strict mode takes."""
+from adapters.canonical.parts import Dialect
+from adapters.wire.schema_words import described
+from adapters.wire.strict_size import takes_size
 
-_UNSUPPORTED = frozenset(
-    {
-        "allOf",
-        "oneOf",
-        "not",
-        "if",
-        "then",
-        "else",
-        "dependentRequired",
-        "dependentSchemas",
-        "patternProperties",
-        "propertyNames",
-        "minProperties",
-        "maxProperties",
-        "unevaluatedProperties",
-        "unevaluatedItems",
-        "prefixItems",
-        "contains",
-        "minContains",
-        "maxContains",
-        "uniqueItems",
-    }
+MAX_DEPTH = 10
+"""Levels of nesting that strict mode takes."""
+MAX_OPTIONAL = 1000
+"""Places at which a null may have to be taken out of the answer."""
+
+FORMATS = frozenset(
+    {"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
 )
-_NOTES = frozenset({"default", "examples", "$schema", "$id", "$comment", "readOnly", "writeOnly"})
-"""Keywords that ask nothing of an answer: left out, because strict mode refuses some of them."""
+_KEPT = frozenset(
+    {"type", "enum", "const", "description", "title", "pattern", "format", "multipleOf"}
+    | {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minItems", "maxItems"}
+)
+_SAID = frozenset(
+    {"minLength", "maxLength", "uniqueItems", "contains", "minContains", "maxContains", "not"}
+    | {"minProperties", "maxProperties", "propertyNames", "dependentRequired", "dependentSchemas"}
+    | {"if", "then", "else", "unevaluatedProperties", "unevaluatedItems", "prefixItems"}
+)
+"""Limits that the mode has no word for. Every other keyword asks nothing of an answer."""
+_OF_THE_SAME = ("not", "if", "then", "else", "dependentRequired", "dependentSchemas")
+"""Limits that speak of the object's own properties, and might want one that it has not got."""
+_UNIONS = ("anyOf", "oneOf")
+_LOOKS_AROUND = re.compile(r"\(\?(?:[=!]|<[=!])|\\[1-9]|\\k<")
+_REFERENCE = re.compile(r"#/(\$defs|definitions)/([^/~%]+)")
 
 Path = tuple[str, ...]
 """Steps of properties from the root; ``*`` is any item of an array."""
@@ -48,91 +50,215 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Strict:
-    """A schema in strict form. ``optional`` lists the properties that were made nullable."""
+    """A schema in strict form. ``optional`` lists the properties that were made nullable,
+    ``said`` the limits that became words, as ``/properties/a/minLength``."""
 
     schema: Mapping[str, Any]
     optional: tuple[Path, ...] = ()
+    said: tuple[str, ...] = ()
 
 
 def strict(schema: Mapping[str, Any]) -> Strict | None:
     """``schema`` in strict form, or ``None`` where no such form means the same."""
-    writing = _Writing()
+    writing = _Writing(schema)
     try:
-        if schema.get("type") != "object" or "anyOf" in schema:
-            return None
-        return Strict(writing.write(schema, (), 0), tuple(writing.optional))
-    except _NoStrictForm:
+        written = writing.root()
+    except (_NoStrictForm, RecursionError):  # references may lead on and on
         return None
+    if not takes_size(written):
+        return None
+    return Strict(written, tuple(writing.optional), tuple(writing.said))
 
 
-def without_nulls(value: Any, optional: tuple[Path, ...]) -> Any:
-    """An answer in strict form as the caller's schema knows it: the nulls of properties that
-    were made nullable are absent again. ``value`` itself stays as it is."""
-    for path in optional:
-        value = _without(value, path)
-    return value
+def may_be_strict(parameters: Mapping[str, Any] | None, origin: Dialect) -> bool:
+    """Whether a tool may be strict here because its caller of ``origin`` wants it so there.
 
-
-def _without(value: Any, path: Path) -> Any:
-    step, rest = path[0], path[1:]
-    if step == "*":
-        return [_without(item, rest) for item in value] if isinstance(value, list) else value
-    if not isinstance(value, dict) or step not in value:
-        return value
-    if not rest:
-        return {k: v for k, v in value.items() if k != step} if value[step] is None else value
-    return {**value, step: _without(value[step], rest)}
+    Both of OpenAI's protocols have the same rules, and who knows them is taken at their word.
+    Elsewhere strict means another subset; the parameters stand as they are, because no answer of
+    a tool is rewritten.
+    """
+    if origin in ("openai-chat", "openai-responses"):
+        return True
+    form = None if parameters is None else strict(parameters)
+    return form is not None and form.schema == parameters
 
 
 class _NoStrictForm(Exception):
     """The schema says something that strict mode can't."""
 
 
+@dataclass(frozen=True, slots=True)
+class _At:
+    """A place: in the answer, in the schema, and how deep."""
+
+    path: Path = ()
+    where: str = ""
+    depth: int = 0
+
+    def property(self, name: str) -> _At:
+        return _At((*self.path, name), f"{self.where}/properties/{name}", self.depth + 1)
+
+    def item(self, keyword: str) -> _At:
+        return _At((*self.path, "*"), f"{self.where}/{keyword}", self.depth + 1)
+
+    def branch(self, keyword: str, number: int) -> _At:
+        return replace(self, where=f"{self.where}/{keyword}/{number}")
+
+
 @dataclass(slots=True)
 class _Writing:
+    """One schema being written anew."""
+
+    given: Mapping[str, Any]
     optional: list[Path] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    _written: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The definitions in use, by the keyword that they stand under."""
+    _inside: dict[tuple[str, str], tuple[Path, ...]] = field(default_factory=dict)
+    """The properties that were made nullable within each of them."""
+    _open: list[tuple[str, str]] = field(default_factory=list)
+    _recursive: set[tuple[str, str]] = field(default_factory=set)
 
-    def write(self, schema: Any, path: Path, depth: int) -> dict[str, Any]:
-        if not isinstance(schema, Mapping) or depth > MAX_DEPTH:
+    def root(self) -> dict[str, Any]:
+        """The whole: an object, perhaps behind a reference, and never a union."""
+        root = self.given
+        if isinstance(root.get("$ref"), str):
+            root = {**root, **self._defined(*_named(root["$ref"])), "$ref": None}
+            del root["$ref"]
+        if root.get("type") != "object":
             raise _NoStrictForm
-        if not _UNSUPPORTED.isdisjoint(schema):
+        written = self.write(root, _At())
+        if "anyOf" in written or (("", "") in self._recursive and self.optional):
             raise _NoStrictForm
-        written = {name: value for name, value in schema.items() if name not in _NOTES}
-        for name in ("$defs", "definitions"):
-            if name in written:
-                written[name] = self._definitions(written[name], depth)
-        if "anyOf" in written:
-            written["anyOf"] = [self.write(one, path, depth) for one in written["anyOf"]]
-        if "items" in written:
-            written["items"] = self.write(written["items"], (*path, "*"), depth + 1)
-        if _is_object(schema):
-            written |= self._object(schema, path, depth)
-        return written
+        return written | self._written
 
-    def _definitions(self, given: Mapping[str, Any], depth: int) -> dict[str, Any]:
-        """Definitions stand at many places at once, so a property that is optional in one of
-        them has no path at which its null could be taken out again."""
-        before = len(self.optional)
-        written = {name: self.write(one, (), depth) for name, one in given.items()}
-        if len(self.optional) != before:
+    def write(self, schema: Any, at: _At) -> dict[str, Any]:
+        """One subschema; every one has a type, alternatives or a reference in the end."""
+        if not isinstance(schema, Mapping) or at.depth > MAX_DEPTH:
             raise _NoStrictForm
-        return written
+        _check_shape(schema)
+        schema = _without_lone_all_of(schema)
+        if not schema.keys().isdisjoint({"allOf", "patternProperties"}):
+            raise _NoStrictForm
+        written = {name: value for name, value in schema.items() if name in _KEPT}
+        lacking = {name: schema[name] for name in schema if name in _SAID}
+        if "$ref" in schema:
+            return self._behind(schema, written | lacking, at)
+        if not _is_object(schema) and any(name in schema for name in _UNIONS):
+            return self._union(schema, written | lacking, at)
+        lacking |= {name: schema[name] for name in _UNIONS if name in schema}
+        written["type"] = _type(schema)
+        kinds = _kinds(written)
+        if "array" in kinds:
+            written["items"] = self._items(schema, at)
+        if "object" in kinds:
+            _check_names(schema, lacking)
+            written |= self._object(schema, at)
+        lacking |= _unsupported(written)
+        return self._told(written, lacking, at)
 
-    def _object(self, schema: Mapping[str, Any], path: Path, depth: int) -> dict[str, Any]:
+    def _told(self, written: dict[str, Any], lacking: Mapping[str, Any], at: _At) -> dict[str, Any]:
+        """``written`` with what it lacks as words."""
+        kept = {name: value for name, value in written.items() if name not in lacking}
+        if not lacking:
+            return kept
+        self.said += [f"{at.where}/{name}" for name in lacking]
+        return {**kept, "description": described(kept.get("description"), lacking)}
+
+    def _union(
+        self, schema: Mapping[str, Any], beside: Mapping[str, Any], at: _At
+    ) -> dict[str, Any]:
+        """Alternatives; what stands beside them is said in words."""
+        used = [name for name in _UNIONS if name in schema]
+        if len(used) > 1 or not schema[used[0]]:
+            raise _NoStrictForm
+        branches = [
+            self.write(one, at.branch(used[0], number))
+            for number, one in enumerate(schema[used[0]])
+        ]
+        return self._beside({"anyOf": branches}, beside, at)
+
+    def _behind(
+        self, schema: Mapping[str, Any], beside: Mapping[str, Any], at: _At
+    ) -> dict[str, Any]:
+        """A reference, which may have nothing beside it."""
+        if any(name in schema for name in (*_UNIONS, "properties", "items")):
+            raise _NoStrictForm
+        reference = {"$ref": self._reference(schema["$ref"], at)}
+        return self._beside({"anyOf": [reference]}, beside, at) if beside else reference
+
+    def _beside(
+        self, written: dict[str, Any], beside: Mapping[str, Any], at: _At
+    ) -> dict[str, Any]:
+        lacking = {name: beside[name] for name in beside if name not in ("description", "title")}
+        lacking.pop("type", None)
+        return self._told({**beside, **written}, lacking, at)
+
+    # ------------------------------------------------------------------ references
+
+    def _reference(self, reference: Any, at: _At) -> str:
+        if reference == "#":
+            self._recursive.add(("", ""))
+            return "#"
+        known = _named(reference)
+        if known in self._open:
+            self._recursive.add(known)
+        else:
+            if known not in self._inside:
+                self._define(known)
+            for inner in self._inside[known]:
+                self._nullable((*at.path, *inner))
+        return f"#/{known[0]}/{known[1]}"
+
+    def _defined(self, keyword: str, name: str) -> Any:
+        definitions = self.given.get(keyword)
+        if not isinstance(definitions, Mapping) or not isinstance(definitions.get(name), Mapping):
+            raise _NoStrictForm
+        return definitions[name]
+
+    def _define(self, known: tuple[str, str]) -> None:
+        """Write a definition. It may stand at many places, so what was made nullable in it is
+        kept apart, and has no place at all where the definition holds itself."""
+        keyword, name = known
+        outer, self.optional = self.optional, []
+        self._open.append(known)
+        written = self.write(self._defined(keyword, name), _At(where=f"/{keyword}/{name}"))
+        self._open.pop()
+        inner, self.optional = tuple(self.optional), outer
+        if inner and known in self._recursive:
+            raise _NoStrictForm
+        self._inside[known] = inner
+        self._written.setdefault(keyword, {})[name] = written
+
+    # ------------------------------------------------------------------ arrays and objects
+
+    def _items(self, schema: Mapping[str, Any], at: _At) -> dict[str, Any]:
+        """What the items are; of a tuple, whose places the mode can't tell apart, any of them."""
+        places = schema.get("prefixItems")
+        if not isinstance(places, list) or not places:
+            return self.write(schema.get("items"), at.item("items"))
+        kinds = [
+            self.write(one, at.item(f"prefixItems/{number}")) for number, one in enumerate(places)
+        ]
+        if isinstance(schema.get("items"), Mapping):
+            kinds.append(self.write(schema["items"], at.item("items")))
+        return {"anyOf": [kind for n, kind in enumerate(kinds) if kind not in kinds[:n]]}
+
+    def _object(self, schema: Mapping[str, Any], at: _At) -> dict[str, Any]:
         properties = schema.get("properties") or {}
         extra = schema.get("additionalProperties")
         if extra not in (None, False) or (not properties and extra is None):
             raise _NoStrictForm  # a map, or anything at all
         required = schema.get("required") or ()
-        if not set(required) <= set(properties):
+        if not all(isinstance(name, str) and name in properties for name in required):
             raise _NoStrictForm
         written = {}
         for name, inner in properties.items():
-            here = (*path, name)
-            one = self.write(inner, here, depth + 1)
+            here = at.property(name)
+            one = self.write(inner, here)
             if name not in required and not _takes_null(inner):
                 one = {"anyOf": [one, {"type": "null"}]}
-                self.optional.append(here)
+                self._nullable(here.path)
             written[name] = one
         return {
             "properties": written,
@@ -140,21 +266,130 @@ class _Writing:
             "additionalProperties": False,
         }
 
+    def _nullable(self, path: Path) -> None:
+        if len(self.optional) == MAX_OPTIONAL:
+            raise _NoStrictForm
+        self.optional.append(path)
+
+
+_SHAPES: Mapping[str, type | tuple[type, ...]] = {
+    "properties": Mapping,
+    "required": list,
+    "enum": list,
+    "anyOf": list,
+    "oneOf": list,
+    "type": (str, list),
+    "$defs": Mapping,
+    "definitions": Mapping,
+}
+"""What is read, and as what: nobody has proved that a tool's parameters are a JSON Schema."""
+
+
+def _check_shape(schema: Mapping[str, Any]) -> None:
+    for name, shape in _SHAPES.items():
+        if name in schema and not isinstance(schema[name], shape):
+            raise _NoStrictForm
+
+
+def _named(reference: Any) -> tuple[str, str]:
+    """The definition that is referred to: the keyword that it stands under, and its name."""
+    found = _REFERENCE.fullmatch(reference) if isinstance(reference, str) else None
+    if found is None:
+        raise _NoStrictForm
+    return found.group(1), found.group(2)
+
+
+def _without_lone_all_of(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``schema`` with the single member of an ``allOf`` in its place, where both can stand."""
+    members = schema.get("allOf")
+    if not isinstance(members, list) or len(members) != 1 or not isinstance(members[0], Mapping):
+        return schema
+    rest = {name: value for name, value in schema.items() if name != "allOf"}
+    clash = rest.keys() & members[0].keys() - {"description", "title"}
+    return schema if clash else {**members[0], **rest}
+
+
+def _unsupported(written: Mapping[str, Any]) -> dict[str, Any]:
+    """Keywords that the mode has, with values that it has not."""
+    lacking = {}
+    if "format" in written and written["format"] not in FORMATS:
+        lacking["format"] = written["format"]
+    if isinstance(written.get("pattern"), str) and _LOOKS_AROUND.search(written["pattern"]):
+        lacking["pattern"] = written["pattern"]
+    return lacking
+
+
+# --------------------------------------------------------------------------- types
+
+_JSON_TYPES: tuple[tuple[type, str], ...] = (
+    (bool, "boolean"),
+    (int, "integer"),
+    (float, "number"),
+    (str, "string"),
+)
+
+
+def _type(schema: Mapping[str, Any]) -> Any:
+    """The schema's type, if it is only its properties or constants that tell it, too."""
+    if "type" in schema:
+        return schema["type"]
+    if "properties" in schema:
+        return "object"
+    constants = [schema["const"]] if "const" in schema else schema.get("enum")
+    if not constants:
+        raise _NoStrictForm
+    kinds = list(dict.fromkeys(map(_type_of, constants)))
+    return kinds[0] if len(kinds) == 1 else kinds
+
+
+def _type_of(value: Any) -> str:
+    if value is None:
+        return "null"
+    for kind, name in _JSON_TYPES:
+        if isinstance(value, kind):
+            return name
+    raise _NoStrictForm
+
+
+def _kinds(schema: Mapping[str, Any]) -> tuple[Any, ...]:
+    kind = schema.get("type")
+    return tuple(kind) if isinstance(kind, list) else (kind,)
+
 
 def _is_object(schema: Mapping[str, Any]) -> bool:
-    kind = schema.get("type")
-    named = kind == "object" or (isinstance(kind, list) and "object" in kind)
-    return named or "properties" in schema
+    return "object" in _kinds(schema) or "properties" in schema
 
 
 def _takes_null(schema: Any) -> bool:
     """Whether null is a value of its own here, so that it must not be taken out again."""
     if not isinstance(schema, Mapping):
         return False
-    kind = schema.get("type")
-    if kind == "null" or (isinstance(kind, list) and "null" in kind):
+    if "null" in _kinds(schema):
         return True
     choices = schema.get("enum")
     if isinstance(choices, list) and None in choices:
         return True
     return any(_takes_null(one) for one in schema.get("anyOf") or ())
+
+
+def _check_names(schema: Mapping[str, Any], lacking: Mapping[str, Any]) -> None:
+    """A closed object can't hold a property that only one of its conditions speaks of."""
+    known = set(schema.get("properties") or ())
+    for keyword in (*_OF_THE_SAME, *_UNIONS):
+        if keyword in lacking and not set(_mentioned(lacking[keyword])) <= known:
+            raise _NoStrictForm
+
+
+def _mentioned(node: Any) -> Iterator[str]:
+    """The names of properties in a condition."""
+    if isinstance(node, list):
+        for one in node:
+            yield from _mentioned(one)
+    if not isinstance(node, Mapping):
+        return
+    for keyword, value in node.items():
+        if keyword == "properties" and isinstance(value, Mapping):
+            yield from value
+        elif keyword == "required" and isinstance(value, list):
+            yield from (name for name in value if isinstance(name, str))
+        yield from _mentioned(value)

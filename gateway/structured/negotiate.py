@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from adapters.canonical.facts import Facts, schema_tier
 from adapters.canonical.parts import Dialect, Text
@@ -24,7 +24,8 @@ from adapters.canonical.request import (
 )
 from adapters.wire.json import dumps
 from adapters.wire.names import caller_name
-from adapters.wire.strict_schema import Path, strict
+from adapters.wire.strict_schema import Path, Strict, strict
+from gateway.structured.bounds import part
 
 Tier = Literal["native", "tool", "object", "instructions"]
 
@@ -35,6 +36,9 @@ ONE_SCHEMA = ONE_JSON + " It must be valid against this JSON Schema:\n"
 
 ANSWER_TOOL = "Give the answer by calling this tool; its arguments are the answer."
 """The description of a tool that stands for an output schema which has none of its own."""
+
+MAX_STEPS = 8
+"""References that lead to references, followed to the root."""
 
 UNIONS = ("anyOf", "oneOf", "allOf", "$ref")
 """Keywords that a tool's parameters can't begin with everywhere."""
@@ -76,12 +80,15 @@ def negotiate(
 def _asked(request: Request, output: Output, dialect: Dialect, facts: Facts) -> Asked:
     tier = schema_tier(request, facts)
     if isinstance(output, JsonSchema):
-        if tier == "native":
-            return _NATIVE.get(dialect, _as_it_is)(request, output)
+        native = _NATIVE.get(dialect, _as_it_is)(request, output) if tier == "native" else None
+        if native is not None:
+            return native
         if tier == "instructions" and _can_force(request, output, facts):
             return _forced(request, output)
-    if tier == "object":
-        return _json_mode(request, output)
+        if facts.can("json_object") and rooted_in_object(output.schema):
+            return _json_mode(request, output)
+    elif tier == "object":
+        return Asked(request, "object")
     said = _instructed(request, output, None)
     return Asked(said, "instructions", adjusted=(_note(request, "instructions"),))
 
@@ -99,22 +106,31 @@ def _as_it_is(request: Request, _output: JsonSchema) -> Asked:
     return Asked(request, "native")
 
 
-def _strictly(request: Request, output: JsonSchema) -> Asked:
-    """OpenAI's own form: strict where the caller wants it so and the meaning can be kept.
+def _openai(request: Request, output: JsonSchema) -> Asked | None:
+    """OpenAI's own form: strict where the caller wants it so and the meaning can be kept; none
+    for a schema whose root says of itself nothing but that it is an object.
 
     A caller of another protocol, whose output formats are always strict, has no word for it.
     """
     wanted = output.strict
     if wanted is None and request.origin == "anthropic-messages":
         wanted = True
-    if not wanted:
-        return Asked(request, "native")
-    form = strict(output.schema)
-    if form is None:
-        return _loosely(request, output)
-    sent = output.schema if form.schema == output.schema else form.schema
+    form = strict(output.schema) if wanted else None
+    if form is not None:
+        return _strictly(request, output, form)
+    if output.schema.get("type") != "object":
+        return None
+    return _loosely(request, output) if wanted else Asked(request, "native")
+
+
+def _strictly(request: Request, output: JsonSchema, form: Strict) -> Asked:
+    name = caller_name(request.origin, "output")
+    changed = form.schema != output.schema
+    sent = form.schema if changed else output.schema
     strictly = replace(request, output=replace(output, strict=True, schema=sent))
-    return Asked(strictly, "native", form.optional)
+    notes = (f"{name}=schema->strict form",) if changed else ()
+    words = (f"{name}=schema{path}->description" for path in form.said)
+    return Asked(strictly, "native", form.optional, adjusted=(*notes, *words))
 
 
 def _loosely(request: Request, output: Output) -> Asked:
@@ -124,9 +140,9 @@ def _loosely(request: Request, output: Output) -> Asked:
     return Asked(replace(request, output=loose), "native", adjusted=(note,))
 
 
-_NATIVE: Mapping[Dialect, Callable[[Request, JsonSchema], Asked]] = {
-    "openai-chat": _strictly,
-    "openai-responses": _strictly,
+_NATIVE: Mapping[Dialect, Callable[[Request, JsonSchema], Asked | None]] = {
+    "openai-chat": _openai,
+    "openai-responses": _openai,
 }
 """The protocols that have a strict form; in the others the dialect makes its own."""
 
@@ -161,9 +177,18 @@ def _forced(request: Request, output: JsonSchema) -> Asked:
     return Asked(forced, "tool", tool=output.name, adjusted=(_note(request, "forced tool"),))
 
 
-def _json_mode(request: Request, output: Output) -> Asked:
-    if isinstance(output, JsonObject):
-        return Asked(request, "object")
+def rooted_in_object(schema: Mapping[str, Any]) -> bool:
+    """Whether every answer that fits is an object, as far as the root tells: JSON mode has
+    no other."""
+    root: Any = schema
+    for _ in range(MAX_STEPS):
+        if not (isinstance(root, Mapping) and isinstance(root.get("$ref"), str)):
+            break
+        root = part(schema, root["$ref"])
+    return isinstance(root, Mapping) and root.get("type") == "object"
+
+
+def _json_mode(request: Request, output: JsonSchema) -> Asked:
     said = _instructed(request, output, JsonObject())
     return Asked(said, "object", adjusted=(_note(request, "json_object and instructions"),))
 

@@ -454,6 +454,61 @@ async def test_every_choice_is_proven(g: Harness, upstream: str) -> None:
     assert [told["structured"]["valid"] for told in verdicts] == [False]
 
 
+@pytest.mark.parametrize("upstream", UPSTREAMS)
+@pytest.mark.parametrize("strict", [True, False])
+async def test_no_schema_is_refused_by_a_provider_for_its_shape(
+    g: Harness, upstream: str, strict: bool
+) -> None:
+    """The simulated providers compile no more than the real ones do (fault kind K06)."""
+    wide = {f"p{n}": {"type": ["string", "null"]} for n in range(30)}
+    inner: dict[str, Any] = {"type": "object", "properties": {"x": {"type": "string"}}}
+    one = {
+        "uri": {"type": "string", "format": "uri", "minLength": 1, "pattern": "^(?!x)"},
+        "pair": {"type": "array", "prefixItems": [{"type": "string"}, {"const": 1}]},
+        "set": {"type": "array", "items": {"$ref": "#/$defs/i"}, "uniqueItems": True},
+        "either": {"oneOf": [{"$ref": "#/$defs/i", "title": "I"}, {"enum": [1, None]}]},
+    }
+    schemas: list[dict[str, Any]] = [
+        {"type": "object", "properties": wide},
+        {"type": "object", "properties": one, "$defs": {"i": inner}, "minProperties": 1},
+        {"type": "array", "items": {"type": "integer"}},
+        {"anyOf": [inner, {"type": "null"}]},
+        {"$ref": "#/$defs/i", "$defs": {"i": {**inner, "default": {}}}},
+        {"type": "object", "properties": {}, "additionalProperties": {"type": "string"}},
+        {"type": "object", "properties": {"t": {"$ref": "#"}, "x": {"type": "string"}}},
+    ]
+    for schema in schemas:
+        answer = await g.chat(upstream, response_format=asked(schema, strict))
+        assert answer.status in (200, 422), answer.body
+        assert g.simulator.log[-1].refused is None
+
+
+@pytest.mark.parametrize("upstream", UPSTREAMS)
+async def test_a_strict_tool_of_messages_is_taken_everywhere(g: Harness, upstream: str) -> None:
+    """Strict means another subset there: properties may be left out."""
+    loose = {
+        "type": "object",
+        "properties": {"a": {"type": "string"}, "b": {"type": "string"}},
+        "required": ["a"],
+        "additionalProperties": False,
+    }
+    closed = {**loose, "required": ["a", "b"]}
+    tools = [
+        {"name": name, "input_schema": schema, "strict": True}
+        for name, schema in (("loose", loose), ("closed", closed))
+    ]
+    body = {"model": upstream, "max_tokens": 99, "tools": tools}
+    body["messages"] = [{"role": "user", "content": "hi"}]
+    answer = await g.post("/v1/messages", body)
+    assert answer.status == 200, answer.body
+    sent = [tool.get("function", tool) for tool in g.simulator.log[-1].body["tools"]]
+    told = answer.headers.get("x-gateway-dropped")
+    if upstream == "anthropic":
+        assert ([tool["strict"] for tool in sent], told) == ([True, True], None)
+    else:
+        assert ([tool["strict"] for tool in sent], told) == ([False, True], "tools[0].strict")
+
+
 # --------------------------------------------------------------------------- the schema itself
 
 

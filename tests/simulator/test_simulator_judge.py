@@ -22,6 +22,34 @@ CLOSED = {**LOOSE, "required": ["a"], "additionalProperties": False}
 PNG = "iVBORw0KGgo="
 
 
+def wide(count: int, inner: Any = None, required: Any = None) -> dict[str, Any]:
+    """A closed object of ``count`` properties."""
+    names = [f"p{number}" for number in range(count)]
+    one = {"type": "string"} if inner is None else inner
+    needed = names if required is None else list(required)
+    return {**CLOSED, "properties": dict.fromkeys(names, one), "required": needed}
+
+
+def deep(levels: int) -> dict[str, Any]:
+    """Closed objects one within the other."""
+    return wide(1, deep(levels - 1) if levels else None)
+
+
+NOT_COMPILED: list[tuple[Any, str]] = [
+    ({"type": "array"}, "got 'type: \"array\"'"),
+    (wide(1, {"type": "string", "minLength": 1}), "'minLength' is not permitted."),
+    (wide(1, {"type": "string", "format": "uri"}), "'uri' is not a valid format."),
+    (wide(1, {"type": "string", "pattern": "^(?!a)"}), "lookaround"),
+    (wide(1, {"enum": ["a"]}), "schema must have a 'type' key."),
+    (wide(1, {"type": "array"}), "array schema missing items."),
+    (wide(1, {"$ref": "#", "description": "x"}), "$ref cannot have keywords {'description'}."),
+    (wide(5001), "at most 5000 properties"),
+    (wide(1, {"type": "integer", "enum": list(range(1001))}), "at most 1000 enum values"),
+    (deep(10), "11 levels of nesting exceeds limit of 10."),
+]
+"""Schemas that OpenAI's strict mode refuses."""
+
+
 def chat() -> dict[str, Any]:
     call = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     return {
@@ -302,11 +330,33 @@ CASES: list[tuple[str, Change, str]] = [
         both(cut("tools"), put("tool_choice", {"type": "auto"})),
         "may only be specified while providing tools",
     ),
+    *(
+        ("chat", put("response_format.json_schema.schema", schema), words)
+        for schema, words in NOT_COMPILED
+    ),
+    *(
+        (
+            "responses",
+            both(put("text.format.schema", schema), put("text.format.strict", True)),
+            words,
+        )
+        for schema, words in NOT_COMPILED
+    ),
     ("messages", put("output_config.format.schema", LOOSE), "explicitly set to false"),
     (
         "messages",
         put("output_config.format.schema.properties.a.minLength", 1),
         "properties minLength are not supported",
+    ),
+    (
+        "messages",
+        put("output_config.format.schema", wide(25, required=())),
+        "too many optional parameters (25)",
+    ),
+    (
+        "messages",
+        put("output_config.format.schema", wide(17, {"type": ["string", "null"]})),
+        "union types (17 parameters",
     ),
     (
         "messages",

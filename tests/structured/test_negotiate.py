@@ -97,6 +97,46 @@ def test_optional_properties_become_required_and_nullable(dialect: Dialect) -> N
     assert found.request.output.strict is True
     assert found.request.output.schema["required"] == ["a", "b"]
     assert found.optional == (("b",),)
+    assert found.adjusted == ("response_format=schema->strict form",)
+
+
+@pytest.mark.parametrize("dialect", OPENAI)
+def test_what_strict_mode_has_no_word_for_is_said_and_told(dialect: Dialect) -> None:
+    limited = {**CLOSED, "properties": {"a": {"type": "string", "minLength": 2}}}
+    found = asked(request(schema(limited, True)), dialect)
+    assert isinstance(found.request.output, JsonSchema)
+    sent = found.request.output.schema["properties"]["a"]
+    assert sent == {"type": "string", "description": "(minLength: 2)"}
+    assert found.adjusted == (
+        "response_format=schema->strict form",
+        "response_format=schema/properties/a/minLength->description",
+    )
+
+
+LIST: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
+
+
+@pytest.mark.parametrize("root", [LIST, {"anyOf": [CLOSED, LIST]}, {"type": ["object", "null"]}])
+@pytest.mark.parametrize("strict", [None, True])
+@pytest.mark.parametrize("dialect", OPENAI)
+def test_a_root_that_need_be_no_object_is_asked_for_in_words(
+    dialect: Dialect, strict: Any, root: dict[str, Any]
+) -> None:
+    """OpenAI's protocols refuse one, and JSON mode would give an object."""
+    for lacking in ((), ("json_schema",)):
+        found = asked(request(schema(root, strict)), dialect, *lacking)
+        assert (found.tier, found.request.output) == ("instructions", None)
+    assert asked(request(schema(root, strict)), "anthropic-messages").tier == "native"
+
+
+def test_a_root_behind_a_reference() -> None:
+    recursive = {"$ref": "#/$defs/c", "$defs": {"c": CLOSED}}
+    native = asked(request(schema(recursive, True)))
+    assert isinstance(native.request.output, JsonSchema)
+    assert native.request.output.schema["type"] == "object"
+    assert asked(request(schema(recursive))).tier == "object"
+    endless = {"$ref": "#/$defs/c", "$defs": {"c": {"$ref": "#/$defs/c"}}}
+    assert asked(request(schema(endless))).tier == "instructions"
 
 
 @pytest.mark.parametrize("dialect", OPENAI)

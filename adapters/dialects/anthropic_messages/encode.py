@@ -14,12 +14,13 @@ from adapters.canonical.facts import Facts
 from adapters.canonical.request import JsonSchema, Request
 from adapters.dialects.anthropic_messages.notes import Notes
 from adapters.dialects.anthropic_messages.reasoning import Plan, Situation, plan
-from adapters.dialects.anthropic_messages.schema import Unprojectable, project
+from adapters.dialects.anthropic_messages.schema import Room, Unprojectable, project
 from adapters.dialects.anthropic_messages.tools import forces, write_choice, write_tools
 from adapters.dialects.anthropic_messages.turns import Conversation, converse
 from adapters.wire.anthropic_messages import Block
 from adapters.wire.call import Encoded, WireCall
 from adapters.wire.json import dumps
+from adapters.wire.names import lost_names
 
 PATH = "/v1/messages"
 COUNT_PATH = "/v1/messages/count_tokens"
@@ -77,11 +78,12 @@ def _encoded(call: WireCall, notes: Notes) -> Encoded:
 def _body(request: Request, model: str, facts: Facts, notes: Notes) -> Json:
     _refuse(request, notes)
     talk = converse(request, facts, notes)
-    tools = write_tools(request, facts, notes)
+    room = Room()
+    form = _output(request, facts, talk, room, notes)
+    tools = write_tools(request, facts, room, notes)
     choice = write_choice(request, tools, notes)
     bare = talk.resumes_without_thinking()
     planned = plan(request, facts, Situation(forces(choice), talk.prefilled, bare), notes)
-    form = _output(request, facts, talk, notes)
     config = _present(effort=planned.effort, format=form)
     body: Json = {
         "model": model,
@@ -172,17 +174,22 @@ def _sampling(request: Request, planned: Plan, notes: Notes) -> Json:
     return fields
 
 
-def _output(request: Request, facts: Facts, talk: Conversation, notes: Notes) -> Json | None:
+def _output(
+    request: Request, facts: Facts, talk: Conversation, room: Room, notes: Notes
+) -> Json | None:
     """``output_config.format`` where the model has it and the schema fits; else instructions
     join the system prompt."""
     output = request.output
     if output is None:
         return None
+    if isinstance(output, JsonSchema) and output.description is not None:
+        notes.drop("output.description")
     if isinstance(output, JsonSchema) and facts.can("json_schema") and not talk.prefilled:
         if notes.own:
             return {"type": "json_schema", "schema": output.schema}
         try:
             projection = project(output.schema)
+            room.take(projection)
         except Unprojectable as why:
             notes.adjust("output", "native schema", f"instructions ({why})")
         else:
@@ -236,7 +243,7 @@ def _with_extras(body: Json, request: Request, notes: Notes) -> Json:
     """Unknown fields go on to the protocol they were written for; fields of known objects
     (``output_config``, ``metadata``) join the ones set here, which win."""
     if not notes.own:
-        for name in request.extras:
+        for name in lost_names(request.origin, request.extras, ""):
             notes.drop(name)
         return body
     for name, value in request.extras.items():

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from adapters.wire.json import dumps
+from adapters.wire.schema_words import described
 
 KEPT = frozenset({"description", "title", "enum", "const"})
 """Keywords that every schema may keep as they are."""
@@ -34,6 +34,11 @@ FORMATS = frozenset(
 )
 """String formats that the grammar knows."""
 
+MAX_OPTIONAL = 24
+MAX_UNIONS = 16
+"""Properties that may be left out, and alternatives, in all schemas of one request together: more
+would take too long to compile."""
+
 TYPES = frozenset({"object", "array", "string", "integer", "number", "boolean", "null"})
 MAX_DEPTH = 64
 
@@ -45,10 +50,34 @@ class Unprojectable(ValueError):
 
 @dataclass(slots=True)
 class Projection:
-    """``schema`` to be sent, and the keywords that became words, as ``path/keyword``."""
+    """``schema`` to be sent, and the keywords that became words, as ``path/keyword``.
+
+    ``optional`` and ``unions`` count what the API compiles dearly."""
 
     schema: dict[str, Any]
     moved: list[str] = field(default_factory=list)
+    optional: int = 0
+    unions: int = 0
+
+
+@dataclass(slots=True)
+class Room:
+    """What one request's schemas may still hold."""
+
+    optional: int = MAX_OPTIONAL
+    unions: int = MAX_UNIONS
+
+    def take(self, one: Projection) -> None:
+        """Take ``one`` off.
+
+        :raises Unprojectable: where it does not fit any more.
+        """
+        if one.optional > self.optional:
+            raise Unprojectable("more properties may be left out than the API compiles")
+        if one.unions > self.unions:
+            raise Unprojectable("there are more alternatives than the API compiles")
+        self.optional -= one.optional
+        self.unions -= one.unions
 
 
 def project(schema: Mapping[str, Any]) -> Projection:
@@ -58,13 +87,14 @@ def project(schema: Mapping[str, Any]) -> Projection:
     """
     walker = _Walker(schema)
     projected = walker.walk(schema, "")
-    return Projection({**projected, **walker.definitions()}, walker.moved)
+    whole = {**projected, **walker.definitions()}
+    return Projection(whole, walker.moved, walker.optional, walker.unions)
 
 
 class _Walker:
     """Copies a schema, subschema by subschema."""
 
-    __slots__ = ("_definitions", "_path", "_root", "moved")
+    __slots__ = ("_definitions", "_path", "_root", "moved", "optional", "unions")
 
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._root = root
@@ -72,6 +102,8 @@ class _Walker:
         self._path: list[str] = []
         """The references being followed, to find recursion."""
         self.moved: list[str] = []
+        self.optional = 0
+        self.unions = 0
 
     def definitions(self) -> dict[str, Any]:
         """The ``$defs`` that are referred to, projected."""
@@ -182,9 +214,11 @@ class _Walker:
         if "required" in rest:
             named = [name for name in rest.pop("required") if isinstance(name, str)]
             sent["required"] = [name for name in named if name in properties]
+        self.optional += len(properties) - len(set(sent.get("required", ())))
 
     def _finish(self, sent: dict[str, Any], rest: dict[str, Any], where: str) -> None:
         """Keep what any schema may have; what the grammar can't hold becomes words."""
+        self.unions += "anyOf" in sent
         if "$ref" in sent:
             self.moved += [f"{where}/{name}" for name in rest]
             return
@@ -197,9 +231,7 @@ class _Walker:
         if not rest:
             return
         self.moved += [f"{where}/{name}" for name in rest]
-        words = "; ".join(f"{name}: {dumps(value).decode()}" for name, value in rest.items())
-        before = f"{sent['description']}\n\n" if "description" in sent else ""
-        sent["description"] = f"{before}({words})"
+        sent["description"] = described(sent.get("description"), rest)
 
 
 _UNIONS = ("anyOf", "oneOf", "allOf")

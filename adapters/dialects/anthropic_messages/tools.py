@@ -9,7 +9,7 @@ from typing import Any
 from adapters.canonical.facts import Facts
 from adapters.canonical.request import FunctionTool, OpaqueTool, Request, ToolChoice
 from adapters.dialects.anthropic_messages.notes import Notes
-from adapters.dialects.anthropic_messages.schema import Unprojectable, project
+from adapters.dialects.anthropic_messages.schema import Room, Unprojectable, project
 from adapters.wire.anthropic_messages import NAME
 
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
@@ -23,9 +23,10 @@ UNIONS = ("anyOf", "oneOf", "allOf")
 Json = dict[str, Any]
 
 
-def write_tools(request: Request, facts: Facts, notes: Notes) -> list[Json]:
+def write_tools(request: Request, facts: Facts, room: Room, notes: Notes) -> list[Json]:
     """The ``tools`` of the request; those of other protocols are left out by name.
 
+    :param room: what is left of what the API takes in schemas that it compiles.
     :raises Fault: for a function that the API would refuse, with its path.
     """
     written: list[Json] = []
@@ -38,13 +39,13 @@ def write_tools(request: Request, facts: Facts, notes: Notes) -> list[Json]:
                 notes.drop(where)
         else:
             strict = sum(1 for one in written if one.get("strict"))
-            room = facts.can("json_schema") and strict < MAX_STRICT
-            written.append(_function(tool, where, room, notes))
+            may = facts.can("json_schema") and strict < MAX_STRICT
+            written.append(_function(tool, where, room if may else None, notes))
     return written
 
 
-def _function(tool: FunctionTool, where: str, room: bool, notes: Notes) -> Json:
-    """``room``: whether one more tool may be strict."""
+def _function(tool: FunctionTool, where: str, room: Room | None, notes: Notes) -> Json:
+    """``room``: ``None`` if no more tool may be strict."""
     if TOOL_NAME.fullmatch(tool.name) is None:
         raise notes.reject(
             f"{where}.name", "A tool's name has 1 to 128 letters, digits, '_' and '-' only."
@@ -54,7 +55,7 @@ def _function(tool: FunctionTool, where: str, room: bool, notes: Notes) -> Json:
         sent["description"] = tool.description
     sent["input_schema"] = _schema(tool.parameters, where, notes)
     if tool.strict is not None:
-        if notes.own or (tool.strict and room and _is_strict(tool.parameters)):
+        if notes.own or (tool.strict and _is_strict(tool.parameters, room)):
             sent["strict"] = tool.strict
         elif tool.strict:
             notes.drop(f"{where}.strict")
@@ -79,12 +80,18 @@ def _schema(parameters: Mapping[str, Any] | None, where: str, notes: Notes) -> M
     return parameters
 
 
-def _is_strict(parameters: Mapping[str, Any] | None) -> bool:
-    """Whether the schema as it stands is inside the subset that ``strict`` demands."""
+def _is_strict(parameters: Mapping[str, Any] | None, room: Room | None) -> bool:
+    """Whether the schema as it stands is inside the subset that ``strict`` demands, and there is
+    room for it."""
+    if parameters is None or room is None:
+        return False
     try:
-        return parameters is not None and not project(parameters).moved
+        projection = project(parameters)
+        if not projection.moved:
+            room.take(projection)
     except Unprojectable:
         return False
+    return not projection.moved
 
 
 def write_choice(request: Request, tools: list[Json], notes: Notes) -> Json | None:

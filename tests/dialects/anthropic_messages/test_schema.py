@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from adapters.dialects.anthropic_messages import Unprojectable, project
+from adapters.dialects.anthropic_messages.schema import Room, Unprojectable, project
 
 
 def closed(**properties):
@@ -131,6 +131,23 @@ def test_what_does_not_fit_becomes_words(schema, sent, moved):
 def test_what_can_not_be_said_even_loosely(schema):
     with pytest.raises(Unprojectable):
         project(schema)
+
+
+def test_what_compiles_dearly_is_counted_and_bounded():
+    """Every property that may be left out counts, every place with alternatives, wherever."""
+    union = {"anyOf": [{"type": "string"}, {"type": "null"}]}
+    inner = {"type": "object", "properties": {"u": union, "v": {"type": ["integer", "null"]}}}
+    projection = project(closed(list={"type": "array", "items": inner}))
+    assert (projection.optional, projection.unions) == (2, 2)
+    room = Room()
+    for _ in range(8):
+        room.take(projection)
+    assert (room.optional, room.unions) == (8, 0)
+    with pytest.raises(Unprojectable, match="alternatives"):
+        room.take(projection)
+    room.take(project({"type": "object", "properties": {str(n): {"const": n} for n in range(8)}}))
+    with pytest.raises(Unprojectable, match="left out"):
+        room.take(project({"type": "object", "properties": {"a": {"const": 1}}}))
 
 
 def test_a_schema_nested_without_end_is_refused_not_followed():

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from adapters.canonical.faults import Fault
-from adapters.canonical.request import FunctionTool, OpaqueTool, ToolChoice
+from adapters.canonical.request import FunctionTool, JsonSchema, OpaqueTool, ToolChoice
+from adapters.wire.json import dumps
 
 OWN = "anthropic-messages"
 STRICT = {
@@ -116,6 +117,29 @@ def test_strict_is_promised_only_where_the_schema_allows_it(ask, send, modern, o
     assert send(ask(tools=tools[:1]), older).dropped == ("tools[0].strict",)
     many = tuple(FunctionTool(f"f{n}", parameters=STRICT, strict=True) for n in range(21))
     assert send(ask(tools=many), modern).dropped == ("tools[20].strict",)
+
+
+def test_strict_tools_and_the_output_share_what_the_api_compiles(ask, send, modern):
+    """At most 24 properties that may be left out; the output comes first."""
+    loose = {**STRICT, "properties": {str(n): {"const": n} for n in range(9)}, "required": []}
+    tools = tuple(FunctionTool(f"f{n}", parameters=loose, strict=True) for n in range(3))
+    sent = send(ask(tools=tools), modern)
+    assert [tool.get("strict") for tool in sent.body["tools"]] == [True, True, None]
+    both = send(ask(tools=tools, output=JsonSchema("out", loose)), modern)
+    assert both.body["output_config"]["format"]["schema"] == loose
+    assert [tool.get("strict") for tool in both.body["tools"]] == [True, None, None]
+    assert both.dropped == ("tools[1].strict", "tools[2].strict")
+
+
+def test_an_output_that_the_api_would_not_compile_is_asked_for_in_words(ask, send, modern):
+    wide = {**STRICT, "properties": {str(n): {"const": n} for n in range(25)}, "required": []}
+    sent = send(ask(output=JsonSchema("out", wide)), modern)
+    assert "output_config" not in sent.body
+    assert dumps(wide).decode() in sent.body["system"][0]["text"]
+    assert sent.adjusted == (
+        "response_format=native schema->"
+        "instructions (more properties may be left out than the API compiles)",
+    )
 
 
 def test_tools_of_this_protocol_pass_and_others_are_dropped(ask, send, modern):
