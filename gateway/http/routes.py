@@ -83,7 +83,10 @@ def doors(state: State) -> FastAPI:
 
 
 def _answer(request: Request, fault: Fault) -> Response:
-    reply = envelope(fault, dialect_of(request.url.path), request.state.request_id)
+    """In the caller's dialect: on paths that all share, Anthropic's clients name their version."""
+    versioned = "anthropic-version" in request.headers
+    dialect = "anthropic-messages" if versioned else dialect_of(request.url.path)
+    reply = envelope(fault, dialect, request.state.request_id)
     return Response(reply.body, reply.status, reply.headers)
 
 

@@ -32,3 +32,15 @@ async def test_models(client: anthropic.AsyncAnthropic) -> None:
     names = [model.id async for model in client.models.list()]
     assert "m-claude" in names
     assert (await client.models.retrieve("team/gpt:4.1")).type == "model"
+
+
+async def test_an_unknown_model_is_told_in_its_dialect(client: anthropic.AsyncAnthropic) -> None:
+    """The path is OpenAI's too: the client's version says who asks."""
+    with pytest.raises(anthropic.NotFoundError) as told:
+        await client.models.retrieve("no")
+    assert told.value.body["type"] == "error"
+    assert told.value.body["error"]["type"] == "not_found_error"
+    stranger = client.with_options(api_key="no-such-key")
+    with pytest.raises(anthropic.AuthenticationError) as refused:
+        await stranger.models.list()
+    assert refused.value.body["error"]["type"] == "authentication_error"

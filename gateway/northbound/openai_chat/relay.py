@@ -1,12 +1,14 @@
 """Same dialect in and out: the provider's own chunks, changed only where the gateway owns a field.
 
 Owned are the id (one for the whole answer), the model's name (by the alias's setting), usage
-(one chunk at the end, if asked for) and the end itself: chunks with a ``finish_reason`` are held
-until the answer is settled. A chunk in which nothing changes is never written anew.
+(one chunk at the end if asked for, else no such field) and the end itself: chunks with a
+``finish_reason`` are held until the answer is settled. A chunk in which nothing changes is never
+written anew.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,6 +16,9 @@ from adapters.canonical.events import Verbatim
 from adapters.wire.json import dumps
 from adapters.wire.sse import frame
 from gateway.northbound.base import Envelope
+
+_UNCOUNTED = re.compile(rb',\s*"usage"\s*:\s*null')
+"""What the gateway's own question for usage puts into every chunk but the last."""
 
 
 class Relay:
@@ -86,6 +91,8 @@ class Relay:
 
     def _write(self, chunk: Mapping[str, Any], data: bytes | None) -> bytes:
         """``chunk`` as a frame: ``data`` as it came where every owned field is right already."""
+        if "usage" in chunk and not self._envelope.style.include_usage:
+            chunk, data = _uncounted(chunk, data)
         model = self._alias or chunk.get("model") or self._model
         if chunk.get("id") == self._id and chunk.get("model") == model:
             if data is not None and b"\n" not in data:
@@ -113,6 +120,15 @@ class Relay:
             "choices": [],
         }
         return frame(dumps({**chunk, **fields}))
+
+
+def _uncounted(
+    chunk: Mapping[str, Any], data: bytes | None
+) -> tuple[Mapping[str, Any], bytes | None]:
+    """``chunk`` and its bytes without ``usage``, which OpenAI sends only to who asked for it."""
+    if data is not None and data.count(b'"usage"') == 1 and _UNCOUNTED.search(data):
+        return chunk, _UNCOUNTED.sub(b"", data)
+    return {name: value for name, value in chunk.items() if name != "usage"}, None
 
 
 def _ends(choices: Sequence[Mapping[str, Any]]) -> bool:

@@ -435,6 +435,23 @@ def test_the_usage_chunk_goes_only_to_who_asked(envelope):
     assert relayed(envelope, said, include_usage=True)[-2] == b"data: " + usage.data
 
 
+def test_who_did_not_ask_sees_no_usage_at_all(envelope):
+    """The gateway asks the provider for usage whether the caller does or not."""
+    inner = {"content": 'says "usage": null', "usage": None}
+    said = [
+        chunk({"content": "a"}, usage=None),
+        chunk(inner, usage=None),
+        chunk({}, "stop", usage=None, obfuscation="xyz"),
+    ]
+    *plain, _ = relayed(envelope, said)
+    assert plain[0] == b"data: " + said[0].data.replace(b', "usage": null', b"")
+    assert json.loads(plain[1][6:])["choices"][0]["delta"] == inner
+    assert json.loads(plain[2][6:])["obfuscation"] == "xyz"
+    assert not any("usage" in json.loads(frame[6:]) for frame in plain)
+    asked = relayed(envelope, said, include_usage=True)
+    assert asked[:3] == [b"data: " + verbatim.data for verbatim in said]
+
+
 def test_usage_on_a_chunk_with_content_moves_to_its_own(envelope):
     last = chunk({"content": "b"}, "stop", usage={"total_tokens": 1}, created=5)
     written = relayed(envelope, [chunk({"content": "a"}), last], include_usage=True)
