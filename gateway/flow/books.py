@@ -21,7 +21,8 @@ from gateway.flow.shielded import shielded
 from gateway.flow.tracing import OPERATIONS, begin_try, end_try
 from gateway.observe.metrics import AttemptEnd
 from gateway.observe.traces import NO_SPAN, Span
-from gateway.routing.plan import Plan
+from gateway.routing.breaker import Admission
+from gateway.routing.plan import Candidate, Plan
 from gateway.store.base import (
     AttemptRow,
     Hold,
@@ -193,6 +194,12 @@ class Books:
         runtime.metrics.attempt_ended(_attempt_end(self._call, one, settled))
         end_try(one.span, settled)
 
+    def admit(self, candidate: Candidate) -> Admission:
+        """May a try go to ``candidate`` now? ``probe`` was taken by asking."""
+        runtime = self._call.runtime
+        now = runtime.clock.monotonic()
+        return runtime.breakers.admit(candidate.name, now, forced=candidate.forced)
+
     def probing(self, one: Try) -> None:
         """``one`` is a half-open breaker's probe. Its first content closes the breaker for
         everybody: a long stream need not end first."""
@@ -210,10 +217,10 @@ class Books:
         policy = self._call.alias.breaker
         runtime.breakers.record(name, policy, now, fault=fault, probe=probe)
 
-    def unprobe(self, name: str, fault: Fault, *, probe: bool) -> None:
-        """Give back a probe that was taken for a call which never left."""
+    def unprobe(self, name: str, *, probe: bool) -> None:
+        """Give back a probe that was taken for a try which never left."""
         if probe:
-            self._record(name, fault, probe=True)
+            self._record(name, Fault("cancelled", self.gone), probe=True)
 
     async def refused(self, fault: Fault, attempts: int) -> None:
         """Write down a call that ends without a further attempt."""

@@ -25,7 +25,8 @@ from gateway.flow.gate import Gate
 from gateway.flow.merge import ChoiceSink, Merged, one_end, summed
 from gateway.flow.record import Meter
 from gateway.flow.shielded import shielded
-from gateway.routing.plan import Plan
+from gateway.routing.breaker import Admission
+from gateway.routing.plan import Candidate, Plan
 from gateway.settings.snapshot import Deployment
 from gateway.store.base import AttemptRow, RequestEnd, Status
 
@@ -153,6 +154,8 @@ class _Shared:
         self.made = 0
         self.waiting = count
         self.all_reserved = asyncio.Event()
+        self.probes: set[str] = set()
+        """Deployments that one of the choices has found resting, and is probing."""
         self.first_cause: str | None = None
         self.gone = Books(call, route).gone
 
@@ -213,6 +216,19 @@ class _PartBooks(Books):
                 await self.cancelled(one, ())
                 raise
         return one
+
+    def admit(self, candidate: Candidate) -> Admission:
+        """The choices of a call are one probe: they go together, or none could be whole."""
+        name, probes = candidate.name, self._shared.probes
+        admission = super().admit(candidate)
+        if admission == "probe":
+            probes.add(name)
+        return "closed" if admission == "open" and name in probes else admission
+
+    def _record(self, name: str, fault: Fault | None, *, probe: bool) -> None:
+        if probe:
+            self._shared.probes.discard(name)
+        super()._record(name, fault, probe=probe)
 
     def _row(self, one: Try) -> AttemptRow:
         number = next(self._shared.numbers)

@@ -57,9 +57,11 @@ class Counted:
         return fit(self._request, facts, policy, asked)
 
     def misfit(self, target: Target, policy: Policy) -> str | None:
-        """Why the request can't be made to fit ``target``'s window, or ``None``."""
+        """Why the request can't be made to fit ``target``'s window, in a phrase, or ``None``."""
         try:
             self.fit(target, policy)
         except Fault as fault:
-            return fault.message
+            numbers = fault.data or {}
+            needed = numbers["estimated_input_tokens"] + numbers["reserved_output_tokens"]
+            return f"window {numbers['context_window']} < {needed} needed"
         return None

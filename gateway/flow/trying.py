@@ -18,7 +18,7 @@ from gateway.flow.context import AttemptNote, Call, Head, Outcome, Prepared
 from gateway.flow.echo import without_echo
 from gateway.flow.gate import Gate
 from gateway.flow.record import Meter
-from gateway.routing.plan import Plan
+from gateway.routing.plan import Candidate, Plan
 from gateway.routing.retry import Attempts, Decision, failure
 from gateway.settings.snapshot import Target
 
@@ -95,17 +95,19 @@ class Trying(ABC):
         """One try: the outcome if the call has ended with it, and else what to do next."""
         call, tries = self._call, self._tries
         candidate = tries.candidate
-        breakers, now = call.runtime.breakers, call.runtime.clock.monotonic()
-        admission = breakers.admit(candidate.name, now, forced=candidate.forced)
+        admission = self._books.admit(candidate)
         if admission == "open":
-            return await self._skip(Fault("no_deployment", f"{candidate.name} is resting."))
+            return await self._skip(self._resting(candidate))
         probe = admission == "probe"
         try:
             prepared = self._prepare(candidate.target)
             number = tries.begin()
             one = await self._books.open(kind, number, prepared, self._stages())
+        except asyncio.CancelledError:
+            self._books.unprobe(candidate.name, probe=probe)
+            raise
         except Fault as refusal:
-            self._books.unprobe(candidate.name, refusal, probe=probe)
+            self._books.unprobe(candidate.name, probe=probe)
             if refusal.kind == "unsupported":
                 return await self._skip(refusal)
             return await self._refused(refusal), Decision("stop")
@@ -161,6 +163,16 @@ class Trying(ABC):
             upstream_status=fault.upstream_status,
             upstream_request_id=fault.upstream_request_id,
             billed=fault.billed,
+        )
+
+    def _resting(self, candidate: Candidate) -> Fault:
+        """Its breaker has opened, or another call has begun to probe it, since the plan."""
+        runtime = self._call.runtime
+        return Fault(
+            "no_deployment",
+            f"{candidate.name} has failed lately, and another call is finding out whether it works "
+            "again.",
+            retry_after=runtime.breakers.wait(candidate.name, runtime.clock.monotonic()),
         )
 
     async def _skip(self, fault: Fault) -> tuple[Outcome | None, Decision]:

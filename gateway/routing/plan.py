@@ -61,6 +61,9 @@ FIELD_OF = {"logprobs": "logprobs", "tools": "tools", "streaming": "stream"}
 """The request field that asks for a capability; the others are asked for by messages' parts."""
 
 
+TOO_LONG = "Shorten the messages, ask for a shorter answer, or use a model with a wider window."
+
+
 class _Skip(NamedTuple):
     """Why a target was left out: ``cause`` is ``lacks``, ``window`` or ``breaker``."""
 
@@ -169,7 +172,7 @@ def _nobody(
         waits = [breakers.wait(names[n], now) for n, s in skipped.items() if s.cause == "breaker"]
         return Fault("no_deployment", message, retry_after=min(waits, default=None))
     if "window" in causes:
-        return Fault("context_overflow", message)
+        return Fault("context_overflow", f"{message} {TOO_LONG}")
     lacking = ask.needs.difference(*(t.deployment.facts.capabilities for t in alias.targets))
     fields = {FIELD_OF.get(name, "messages") for name in lacking}
     return Fault("unsupported", message, param=min(fields, default=None))

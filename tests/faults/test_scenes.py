@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import socket
 import time
 from collections.abc import AsyncIterator
@@ -20,6 +21,10 @@ WIDE = """
 window = 1000000
 [facts."openai/narrow+fault-context-overflow"]
 window = 8000
+[facts."openai/tiny"]
+window = 60
+[facts."chat/small"]
+window = 80
 """
 TOOL = {
     "type": "function",
@@ -91,6 +96,7 @@ ALIASES = (
         deadline=0.5,
         breaker={"rate": 0.5, "minimum": 1, "streak": 1, "cooldown": 60},
     ),
+    alias("cramped", ("openai", "tiny"), ("chat", "small")),
     alias("moved", ("openai", "fault-redirect+moved"), retries=0),
     alias("held-cut", ("openai", "slow-150+fault-cut-after-3"), commit="complete", retries=0),
 )
@@ -233,6 +239,19 @@ async def test_context_overflow_goes_to_a_wider_window_only(g: Harness, board: B
     assert answer.status == 200
     assert models(g) == ["narrow+fault-context-overflow", "wide"]
     board.tell("context overflow, wider window second", "rescued")
+
+
+async def test_where_no_window_is_wide_enough_each_is_named(g: Harness) -> None:
+    """A phrase for each target, and one word of advice, as docs/routing.md has it."""
+    answer = await g.chat("cramped", "word " * 300, max_tokens=10)
+    error = answer.json()["error"]
+    assert (answer.status, error["code"]) == (400, "context_length_exceeded")
+    assert re.fullmatch(
+        r"No deployment of 'cramped' can take this request\. openai/tiny: window 60 < \d+ needed; "
+        r"chat/small: window 80 < \d+ needed\. Shorten the messages, .* a wider window\.",
+        error["message"],
+    )
+    assert len(g.simulator.log) == 0
 
 
 async def test_a_content_filter_is_passed_where_the_alias_says_so(g: Harness, board: Board) -> None:

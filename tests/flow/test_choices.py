@@ -53,6 +53,18 @@ ALIASES = (
     alias("paced", ("openai", "paced-200-20")),
     alias("counts-missing", ("openai", "fault-every-2-usage-missing")),
     alias("held", ("openai", "paced-5-5"), commit="complete"),
+    alias(
+        "comes-back",
+        ("openai", "fault-once-500+comes-back"),
+        retries=0,
+        breaker={"streak": 1, "cooldown": 0.05, "max_cooldown": 0.05},
+    ),
+    alias(
+        "stays-away",
+        ("openai", "fault-status-500+stays-away"),
+        retries=0,
+        breaker={"streak": 1, "cooldown": 60},
+    ),
 )
 
 
@@ -309,3 +321,41 @@ def test_sums_and_ends() -> None:
     assert summed([known, Usage(invalid=True)]) is None
     ends = [Finished("stop", "stop"), Finished("length", "length")]
     assert one_end(ends) == Finished("stop", "stop", choices={1: ("length", "length")})
+
+
+# --------------------------------------------------------------------------- circuit breakers
+
+
+async def test_the_choices_of_one_call_are_one_probe(g: Harness) -> None:
+    """Else nobody who always wants several would ever find the deployment sound again."""
+    assert (await g.chat("comes-back")).status == 502
+    await asyncio.sleep(0.1)
+    answer = await g.chat("comes-back", "hello", n=3)
+    assert answer.status == 200
+    assert len(answer.json()["choices"]) == 3
+    assert (await breaker(g, "openai/fault-once-500+comes-back"))["state"] == "closed"
+
+
+async def test_a_probe_of_several_choices_that_fails_is_over_for_all(g: Harness) -> None:
+    assert (await g.chat("stays-away")).status == 502
+    assert len(g.simulator.log) == 1
+    assert (await g.chat("stays-away", n=3)).status == 502
+    assert 2 <= len(g.simulator.log) <= 4, "a try for each choice at most"
+    row = await breaker(g, "openai/fault-status-500+stays-away")
+    assert (row["state"], row["probing"]) == ("open", False)
+
+
+async def test_a_probe_that_never_left_is_given_back(g: Harness) -> None:
+    """The first choice had it, and was stopped because the second was refused."""
+    assert (await g.chat("comes-back")).status == 502
+    await asyncio.sleep(0.1)
+    body = {"model": "comes-back", "messages": [{"role": "user", "content": "hi"}]}
+    body |= {"n": 2, "max_tokens": 600}
+    assert (await g.post("/v1/chat/completions", body, key=TIGHT)).status == 429
+    assert (await breaker(g, "openai/fault-once-500+comes-back"))["probing"] is False
+    assert (await g.chat("comes-back")).status == 200
+
+
+async def breaker(g: Harness, deployment: str) -> dict[str, Any]:
+    found = (await g.get("/admin/deployments")).json()["deployments"]
+    return next(row for row in found if row["deployment"] == deployment)
