@@ -54,6 +54,9 @@ from gateway.tools.registry import secrets as tool_secrets
 WATCH_EVERY = 0.5
 """Seconds between looks for keys and prompts that another process made or changed."""
 
+SWEEP_FIRST = 60.0
+"""Seconds from the start to the first sweep: who is restarted often keeps no more than others."""
+
 SWEEP_EVERY = 3600.0
 
 
@@ -318,9 +321,11 @@ class _Parts:
             await asyncio.sleep(WATCH_EVERY)
 
     async def _sweep(self) -> None:
-        """Retention, every hour."""
+        """Retention: soon after the start, then every hour."""
+        pause = SWEEP_FIRST
         while True:
-            await asyncio.sleep(SWEEP_EVERY)
+            await asyncio.sleep(pause)
+            pause = SWEEP_EVERY
             with contextlib.suppress(Fault):  # told by the store; tried again in an hour
                 retention = self.state.snapshot.store.retention
                 await self.state.store.sweep(self._clock.wall(), retention)

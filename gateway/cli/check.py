@@ -56,6 +56,9 @@ def run(args: argparse.Namespace) -> int:
             say(str(problem))
         if not problems:
             out(f"{path}: sound. {summary(snapshot)}")
+            for name in unpriced(snapshot):
+                out(f"note: no price is known of {name}: its calls count as free in bills and "
+                    f'budgets. Give it one under [facts."{name}".price].')  # fmt: skip
     return Exit.CONFIG if problems else Exit.OK
 
 
@@ -68,6 +71,17 @@ def summary(snapshot: Snapshot) -> str:
     )
     counted = ", ".join(f"{n} {word}{'' if n == 1 else 's'}" for n, word in parts)
     return f"{counted}; prices: {snapshot.price_table}; hash {snapshot.hash[:12]}"
+
+
+def unpriced(snapshot: Snapshot) -> list[str]:
+    """Deployments whose calls cost money, perhaps, that nobody counts; the simulator's do not."""
+    targets = (target for alias in snapshot.aliases.values() for target in alias.targets)
+    names = {
+        target.deployment.name: None
+        for target in targets
+        if target.deployment.facts.price is None and not target.deployment.provider.simulator
+    }
+    return list(names)
 
 
 def _as_json(problem: Problem) -> dict[str, object]:

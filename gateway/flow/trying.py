@@ -93,7 +93,7 @@ class Trying(ABC):
 
     async def _one(self, kind: str) -> tuple[Outcome | None, Decision]:
         """One try: the outcome if the call has ended with it, and else what to do next."""
-        call, tries = self._call, self._tries
+        tries = self._tries
         candidate = tries.candidate
         admission = self._books.admit(candidate)
         if admission == "open":

@@ -54,7 +54,7 @@ async def usage(state: Gateway, admin: Admin, asked: Annotated[UsageRequest, Que
     """Sums of the ledger, one row a group, from the daily roll-ups."""
     rows = await usage_rows(state.store, asked)
     if asked.format == "json":
-        return JSONResponse({"by": asked.by.split(","), "usage": rows})
+        return JSONResponse({"by": asked.groups, "usage": rows})
     return Response(as_csv(rows), media_type="text/csv; charset=utf-8")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any, Literal
 
@@ -112,6 +113,25 @@ async def refresh_keys(state: State) -> None:
     state.keyring.use_stored(await state.store.keys())
 
 
+def _shown(models: Iterable[str] | None, limits: Limits) -> dict[str, Any]:
+    """What a key may do, in the words that it was asked for in."""
+    money = {
+        "usd_per_day": limits.nano_per_day,
+        "usd_per_month": limits.nano_per_month,
+        "usd_total": limits.nano_total,
+    }
+    found: dict[str, float | None] = {
+        "rpm": limits.rpm,
+        "tpm": limits.tpm,
+        "concurrent": limits.concurrent,
+        **{name: None if nano is None else nano / NANO for name, nano in money.items()},
+    }
+    return {
+        "models": None if models is None else sorted(models),
+        "limits": {name: value for name, value in found.items() if value is not None},
+    }
+
+
 def _file_key(principal: Principal) -> dict[str, Any]:
     return {
         "id": principal.key_id,
@@ -119,6 +139,7 @@ def _file_key(principal: Principal) -> dict[str, Any]:
         "project": principal.project,
         "role": principal.role,
         "source": "file",
+        **_shown(principal.models, principal.limits),
         "created_at": None,
         "expires_at": principal.expires_at,
         "revoked_at": None,
@@ -132,6 +153,7 @@ def _stored_key(row: KeyRow) -> dict[str, Any]:
         "project": row.project,
         "role": row.role,
         "source": "store",
+        **_shown(row.models, row.limits),
         "created_at": row.created_at,
         "expires_at": row.expires_at,
         "revoked_at": row.revoked_at,

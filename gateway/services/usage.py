@@ -28,14 +28,18 @@ class UsageRequest(BaseModel):
     project: str | None = None
     format: Literal["json", "csv"] = "json"
 
+    @property
+    def groups(self) -> list[str]:
+        """The parts of ``by``; none sums up everything."""
+        return [part for part in map(str.strip, self.by.split(",")) if part]
+
 
 async def usage_rows(store: Store, asked: UsageRequest) -> list[Mapping[str, Any]]:
     """The sums, one row a group.
 
     :raises Fault: ``bad_request`` for an unknown group or a day that is none.
     """
-    groups = tuple(part.strip() for part in asked.by.split(",") if part.strip())
-    for group in groups:
+    for group in asked.groups:
         if group not in GROUPS:
             raise Fault(
                 "bad_request",
@@ -43,7 +47,7 @@ async def usage_rows(store: Store, asked: UsageRequest) -> list[Mapping[str, Any
                 param="by",
             )
     query = UsageQuery(
-        by=groups,
+        by=tuple(asked.groups),
         since=_day(asked.since, "since"),
         until=_day(asked.until, "until"),
         project=asked.project,

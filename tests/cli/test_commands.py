@@ -150,6 +150,21 @@ class TestConfig:
             assert word in ran.err
             assert "Traceback" not in ran.err
 
+    def test_what_no_price_is_known_of(self, gateway: Gateway, config: Path) -> None:
+        """A budget can't hold what it does not count: that is said before anyone relies on it."""
+        ran = gateway("check")
+        assert ran.code == Exit.OK
+        assert "note: no price is known of local/in-house: its calls count as free" in ran.out
+        price = '[facts."local/in-house".price]\ninput = 1\noutput = 2\n'
+        config.write_text(config.read_text() + price)
+        assert "note:" not in gateway("check").out
+        assert (
+            "note:"
+            not in gateway(
+                "check", "--config", str(Path(__file__).parents[2] / "config" / "demo.toml")
+            ).out
+        )
+
     def test_check_in_json(self, gateway: Gateway, config: Path) -> None:
         ran = gateway("check", "--format", "json")
         assert json.loads(ran.out) == []

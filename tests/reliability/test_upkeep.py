@@ -91,7 +91,8 @@ async def test_nobody_named_is_nobody_deleted(g: Harness, books: Any, query: str
 async def test_the_sweep_runs_by_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, eventually: Any
 ) -> None:
-    """Every hour; here, soon. Days are the settings' own."""
+    """A minute after the start, then every hour; here, soon. Days are the settings' own."""
+    monkeypatch.setattr(app, "SWEEP_FIRST", 0.05)
     monkeypatch.setattr(app, "SWEEP_EVERY", 0.2)
     days = "[store.retention]\nrequests = 10\nrollups = 20\n"
     async with gateway(tmp_path, QUIET, days) as g:
