@@ -127,6 +127,13 @@ class Hub:
         if feed is not None:
             feed.add(events)
 
+    def wake(self, run_id: str) -> None:
+        """Another process has written to this run."""
+        feed = self._feeds.get(run_id)
+        if feed is not None:
+            feed.forget()
+            feed.wake()
+
     def wake_all(self) -> None:
         """Another process may have written: everybody looks into the books."""
         for feed in self._feeds.values():

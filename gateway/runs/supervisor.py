@@ -81,6 +81,7 @@ class Supervisor:
 
     async def serve(self) -> None:
         """Until cancelled; then everything that is under way is stopped and released."""
+        listening = asyncio.create_task(self._bench.ledger.store.hear_runs(self._heard))
         try:
             while True:
                 try:
@@ -93,7 +94,18 @@ class Supervisor:
                     await asyncio.wait_for(self._nudged.wait(), TICK)
                 self._nudged.clear()
         finally:
+            listening.cancel()
+            await asyncio.wait([listening])
             await self._stop()
+
+    def _heard(self, run_id: str, free: bool) -> None:
+        """Another process has written to a run, or to any."""
+        if run_id:
+            self._bench.hub.wake(run_id)
+        else:
+            self._bench.hub.wake_all()
+        if free or not run_id:
+            self.nudge()
 
     async def drain(self, seconds: float) -> None:
         """Begin nothing new; let every run come to a border within ``seconds``, and release it."""

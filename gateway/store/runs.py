@@ -8,7 +8,7 @@ another project is simply not found.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, NamedTuple, Protocol
 
@@ -196,6 +196,11 @@ class CallsUsage(NamedTuple):
     cost_nano: int
 
 
+Heard = Callable[[str, bool], None]
+"""Told the id of a run that has news (an empty one stands for any), and whether it, or a run that
+waits for it, may be taken up now."""
+
+
 class RunBook(Protocol):
     """The part of the store that keeps runs. Events are always written in full: a confirmed
     event survives a power cut."""
@@ -281,7 +286,13 @@ class RunBook(Protocol):
         ...
 
     async def runs_version(self) -> int:
-        """Differs from the last answer if another process may have added events."""
+        """Differs from the last answer if another process may have added events that
+        :meth:`hear_runs` has not told of."""
+        ...
+
+    async def hear_runs(self, heard: Heard) -> None:
+        """Tell at once of what other processes write, until cancelled. Ends at once where the store
+        can't; then :meth:`runs_version` is all there is."""
         ...
 
     async def calls_usage(self, request_ids: Sequence[str]) -> CallsUsage:

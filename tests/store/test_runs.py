@@ -251,3 +251,22 @@ async def test_another_process_shows_in_the_version(books: Books) -> None:
     async with Books(books.url, serving=False) as other:
         await created(other)
     assert await books.store.runs_version() != before
+
+
+async def test_where_news_is_heard_nobody_need_look(postgres_url: str) -> None:
+    """What it tells: whose news it is, and whether somebody may take the run up."""
+    news: asyncio.Queue[tuple[str, bool]] = asyncio.Queue()
+    async with Books(postgres_url) as books, Books(postgres_url, serving=False) as other:
+        ear = asyncio.create_task(books.store.hear_runs(lambda *one: news.put_nowait(one)))
+        assert await news.get() == ("", False), "who begins to listen may have missed some"
+        version = await books.store.runs_version()
+        await created(books, "run_own")
+        await created(other)
+        assert await news.get() == ("run_1", True), "not of one's own writing"
+        assert [r.birth.id for r in await other.store.claim_runs("b", NOON, NOON + 9, 9)]
+        assert await other.store.add_run_events(addition(2, epoch=1))
+        assert await news.get() == ("run_1", False), "it is worked on"
+        assert await books.store.runs_version() == version
+        ear.cancel()
+        await asyncio.wait([ear])
+        assert await books.store.runs_version() != version

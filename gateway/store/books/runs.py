@@ -112,8 +112,9 @@ class RunsBook:
 
     run_script: Apply
     """Takes a script."""
-    look: Apply
-    """Takes nothing; answers a number that differs once another process has written."""
+    def _tell(self, run_id: str) -> Script:
+        """What calls out to other processes that the run has news; nothing where that can't be."""
+        raise NotImplementedError
 
     async def create_run(
         self, birth: Birth, first: Addition, owner: str | None, lease_until: float | None
@@ -125,7 +126,7 @@ class RunsBook:
             *(False, first.epoch, owner, lease_until),
             False,
         )
-        script: Script = ((_CREATE, [values]), *_contents(first))
+        script: Script = ((_CREATE, [values]), *_contents(first), *self._tell(birth.id))
         if await self._run(script):
             return None
         key = birth.idempotency_key
@@ -139,7 +140,7 @@ class RunsBook:
             first = (_GROW, [(last.seq, last.at, *where)])
         else:
             first = (_MOVE, [(*kept.standing_values(standing), standing.status, *where)])
-        return await self._run((first, *_contents(addition)))
+        return await self._run((first, *_contents(addition), *self._tell(addition.run_id)))
 
     async def run(self, run_id: str, project: str | None = None) -> RunRow | None:
         rows = await self._db.read(_RUN, (run_id,))
@@ -223,10 +224,6 @@ class RunsBook:
 
     async def set_pausing(self, run_id: str, pausing: bool) -> None:
         await self._run(((_PAUSING, [(pausing, run_id)]),))
-
-    async def runs_version(self) -> int:
-        version: int = await self._db.write(self.look, None, "normal")
-        return version
 
     async def calls_usage(self, request_ids: Sequence[str]) -> CallsUsage:
         if not request_ids:

@@ -6,6 +6,8 @@ it, again and again, on every replica.
 
 from __future__ import annotations
 
+import secrets
+
 from adapters.canonical.clock import Clock
 from gateway.settings.snapshot import StoreSettings
 from gateway.store.base import StoreError
@@ -15,9 +17,10 @@ from gateway.store.books.reports import ReportsBook
 from gateway.store.jobs import Committed
 from gateway.store.postgres.database import Database
 from gateway.store.postgres.keys import PostgresKeys
+from gateway.store.postgres.ear import Ear
 from gateway.store.postgres.ledger import PostgresLedger
 from gateway.store.postgres.responses import PostgresResponses
-from gateway.store.postgres.runs import PostgresRuns
+from gateway.store.postgres.runs import CHANNEL, PostgresRuns
 from gateway.store.postgres.upkeep import PostgresUpkeep
 
 
@@ -40,6 +43,8 @@ class PostgresStore(
         self._db = self._server
 
     async def open(self) -> None:
+        self._ear = Ear(self._server.connect, CHANNEL)
+        self._name = secrets.token_hex(6)
         await self._server.open()
 
     async def close(self) -> None:

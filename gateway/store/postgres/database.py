@@ -44,7 +44,7 @@ class Database:
 
     def __init__(self, url: str, *, committed: Committed) -> None:
         self._url = url
-        self._writer = Writer(self._connect, committed)
+        self._writer = Writer(self.connect, committed)
         self._pool: Pool | None = None
 
     @property
@@ -64,7 +64,7 @@ class Database:
         :raises StoreError: with what to change.
         """
         try:
-            conn = await self._connect()
+            conn = await self.connect()
         except UNREACHABLE as error:
             raise StoreError(
                 f"PostgreSQL at {self.name} can't be reached ({type(error).__name__}). Check "
@@ -125,7 +125,8 @@ class Database:
             raise unavailable(error, "read") from error
         return [dict(row.items()) for row in rows]
 
-    async def _connect(self) -> Connection:
+    async def connect(self) -> Connection:
+        """One more connection, which is the caller's to end."""
         return await connect(self._url)
 
     async def _migrate(self, conn: Connection) -> None:

@@ -5,7 +5,7 @@ The only module that imports it (it has no types of its own).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import asyncpg  # type: ignore[import-untyped]
@@ -50,6 +50,10 @@ ERRORS: tuple[type[Exception], ...] = (*PASSING, asyncpg.InterfaceError, asyncpg
 """All that the server or the way to it can raise."""
 
 
+Heard = Callable[[object, int, str, str], None]
+"""Told of a notice: the connection, who sent it, the channel, the text."""
+
+
 class Row(Protocol):
     """A row: its values in order, and by name."""
 
@@ -75,6 +79,8 @@ class Connection(Protocol):
     async def execute(self, statement: str, *values: Any) -> str: ...
     async def executemany(self, statement: str, values: Sequence[Sequence[Any]]) -> None: ...
     def transaction(self) -> Transaction: ...
+    async def add_listener(self, channel: str, heard: Heard) -> None: ...
+    def add_termination_listener(self, ended: Callable[[object], None]) -> None: ...
     def is_closed(self) -> bool: ...
     def terminate(self) -> None: ...
 
