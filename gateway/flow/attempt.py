@@ -6,6 +6,9 @@ not know HTTP, nor what the vendors' JSON looks like.
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Sequence
+
 from adapters.canonical.events import Failed, Finished
 from adapters.canonical.faults import Fault
 from adapters.canonical.stage import Pipe, Stage
@@ -24,6 +27,9 @@ from gateway.flow.trying import Trying
 from gateway.routing.plan import Plan
 from gateway.routing.retry import Decision
 from gateway.settings.snapshot import Target
+from gateway.store.seals import Seal
+
+log = logging.getLogger("gateway.flow")
 
 
 async def attempt(
@@ -64,10 +70,10 @@ class _Attempting(Trying):
             verify=call.verifies,
         )
 
-    def _pipe(self, one: Try) -> list[Stage]:
+    def _pipe(self, one: Try, watch: Watch) -> list[Stage]:
         """The stages of the attempt, in the design's order; the gate is always last."""
         call = self._call
-        stages: list[Stage] = [one.meter, Watch(call.runtime.memory.makers, one.prepared.target)]
+        stages: list[Stage] = [one.meter, watch]
         if call.request.origin == "openai-chat":
             # before anything is put back: sealed reasoning returns to its maker as it was made
             stages.append(Remember(call.runtime.memory, call.principal.project))
@@ -93,15 +99,18 @@ class _Attempting(Trying):
         call, deployment = self._call, one.prepared.target.deployment
         same = call.request.origin == deployment.provider.dialect
         untouched = call.restores is None and not one.prepared.stops
+        watch = Watch(call.runtime.memory.makers, one.prepared.target)
         self._sink.use(self._head(one))
         one.pumped = await call.runtime.adapters[deployment.provider.name].pump(
             one.prepared.encoded.call,
             decoder=DIALECTS[deployment.provider.dialect].decoder(verbatim=same and untouched),
-            pipe=Pipe(self._pipe(one)),
+            pipe=Pipe(self._pipe(one, watch)),
             sink=self._sink,
             timeouts=self._timeouts(one.prepared),
             marks=one.marks,
         )
+        if watch.seen:
+            await self._write_down(watch.seen)
         terminal = one.pumped.terminal
         if isinstance(terminal, Failed):
             terminal.fault.deployment = deployment.name
@@ -111,6 +120,18 @@ class _Attempting(Trying):
         if held:
             await self._sink.send(held)
         return None
+
+    async def _write_down(self, seals: Sequence[Seal]) -> None:
+        """Let the makers of ``seals`` be known after a restart. An answer is not lost for that."""
+        runtime = self._call.runtime
+        try:
+            await runtime.store.keep_seals(seals, runtime.clock.wall())
+        except Fault as fault:
+            log.warning(
+                "request %s: who sealed its reasoning is known until a restart only: %s",
+                self._call.id,
+                fault.message,
+            )
 
     def _terminal(self, one: Try) -> Finished:
         assert one.pumped is not None

@@ -16,9 +16,12 @@ from gateway.flow.route import route
 from gateway.policy.admit import admit
 
 
-def recalled(call: Call) -> Call:
-    """The call with the sealed reasoning that its client could not carry."""
-    request = call.runtime.memory.recall(call.principal.project, call.request)
+async def recalled(call: Call) -> Call:
+    """The call with the sealed reasoning that its client could not carry, and the makers known of
+    whatever is sealed in it."""
+    runtime = call.runtime
+    request = runtime.memory.recall(call.principal.project, call.request)
+    await runtime.memory.makers.learn(request, runtime.store)
     return call if request is call.request else replace(call, request=request)
 
 
@@ -30,7 +33,7 @@ async def complete(call: Call, sink: CallSink) -> Outcome:
     :raises asyncio.CancelledError: when the caller has left; the books are closed then, too.
     """
     admit(call.principal, call.request, call.alias)
-    call = await rewritten(recalled(call))
+    call = await rewritten(await recalled(call))
     counted = Counted(call.request, call.size)
     planned = await route(call, counted)
     if in_parallel(call, planned):

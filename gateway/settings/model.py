@@ -57,7 +57,7 @@ class RetentionTable(Table):
     """Days that the rows of each table are kept: ``0`` keeps nothing past the next sweep,
     ``inf`` keeps all. ``requests`` are single calls, ``rollups`` the daily sums; ``responses``
     and ``conversations`` count from their last use; ``idempotency`` are the answers that an
-    ``Idempotency-Key`` finds again; ``runs`` count from their end, ``run_stubs`` are what then
+    ``Idempotency-Key`` finds again; ``seals`` are who made which sealed reasoning; ``runs`` count from their end, ``run_stubs`` are what then
     says that there was one."""
 
     requests: Days = 90.0
@@ -65,6 +65,7 @@ class RetentionTable(Table):
     responses: Days = 30.0
     conversations: Days = 90.0
     idempotency: Days = 1.0
+    seals: Days = 90.0
     runs: Days = 30.0
     run_stubs: Days = 365.0
 

@@ -22,6 +22,7 @@ from gateway.store.idempotency import IdempotencyBook
 from gateway.store.prompts import PromptBook
 from gateway.store.responses import ResponseBook
 from gateway.store.runs import RunBook
+from gateway.store.seals import SealBook
 
 Status = Literal["open", "completed", "failed", "partial", "cancelled", "interrupted"]
 UsageSource = Literal["provider", "estimated", "unknown"]
@@ -179,7 +180,7 @@ class UsageQuery:
     project: str | None = None
 
 
-class Store(ResponseBook, IdempotencyBook, PromptBook, RunBook, Protocol):
+class Store(ResponseBook, IdempotencyBook, PromptBook, RunBook, SealBook, Protocol):
     """The books. Every method may raise ``Fault("store_unavailable")``."""
 
     async def open(self) -> None:

@@ -12,12 +12,13 @@ DAYS: dict[str, float] = {
     "responses": 30.0,
     "conversations": 90.0,
     "idempotency": 1.0,
+    "seals": 90.0,
     "runs": 30.0,
     "run_stubs": 365.0,
 }
 """Days kept unless ``[store] retention`` says otherwise. ``requests`` takes its ``attempts``
 with it; ``responses`` and ``conversations`` count from their last use; ``idempotency`` are the
-answers that are told again; ``runs`` lose their content and leave ``run_stubs``. Keys and accounts
+answers that are told again; ``seals`` count from when they were last made; ``runs`` lose their content and leave ``run_stubs``. Keys and accounts
 are kept: budgets are counted on them."""
 
 CHUNK = 500

@@ -111,12 +111,30 @@ async def test_strict_refuses_instead(g: Harness) -> None:
     assert (answer.status, answer.json()["error"]["param"]) == (400, "input[1]")
 
 
-async def test_a_forgotten_seal_is_the_first_targets(g: Harness) -> None:
+async def test_a_seal_that_nobody_saw_made_is_the_first_targets(g: Harness) -> None:
     turns = await thought(g)
-    g.state.runtime.memory.makers._entries.clear()  # as after a restart
+    g.state.runtime.memory.makers._entries.clear()
+    runtime = g.state.runtime
+    gone = await runtime.store.sweep(runtime.clock.wall() + 91 * 86_400, {})
+    assert gone["seals"] == 1
     answer = await g.post("/v1/responses", {"model": "moves", "input": turns})
     assert "encrypted_content" in json.dumps(list(g.simulator.log)[1].body["input"])
     assert answer.headers["x-gateway-dropped"] == "input[1]"
+
+
+async def test_makers_are_known_after_a_restart(tmp_path: Path) -> None:
+    async with gateway(tmp_path, SECOND) as before:
+        sealed_turns, signed_turns = await thought(before), await signed(before)
+    async with gateway(tmp_path, SECOND) as after:
+        assert not len(after.state.runtime.memory.makers)
+        away = await after.post("/v1/responses", {"model": "elsewhere", "input": sealed_turns})
+        assert away.headers["x-gateway-dropped"] == "input[1]"
+        assert "encrypted_content" not in sent(after, 0).replace("reasoning.encrypted_content", "")
+        back = await after.post("/v1/responses", {"model": "thinks", "input": sealed_turns})
+        assert "x-gateway-dropped" not in back.headers
+        body = {"model": "other-family", "max_tokens": 4000, "messages": signed_turns}
+        other = await after.post("/v1/messages", body)
+        assert other.headers["x-gateway-dropped"] == "messages[1].content[0]"
 
 
 async def test_signed_goes_to_its_family_wherever_that_runs(g: Harness) -> None:

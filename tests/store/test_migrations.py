@@ -90,6 +90,8 @@ async def what_later_schemas_brought_is_there(old: Books, schema: int) -> None:
     assert (run is not None) == (schema >= 4)
     if run is not None:
         assert run.standing.last_seq == len(await old.store.run_events("run_old", 0, 10)) == 2
+    prompts = [row.definition for row in await old.store.prompts()]
+    assert prompts == ([{"system": "old"}] if schema >= 5 else [])
 
 
 async def test_a_newer_database_is_refused_and_left_alone(books: Books) -> None:

@@ -8,7 +8,7 @@ from math import isinf
 from typing import Any, NamedTuple
 
 from gateway.store import statements as s
-from gateway.store.books import Apply, Database, runs
+from gateway.store.books import Apply, Database, runs, seals
 from gateway.store.books import idempotency as answers
 from gateway.store.books import responses as kept
 from gateway.store.jobs import Durability
@@ -37,6 +37,7 @@ SWEEPS: Mapping[str, Callable[[float], Clearing]] = {
     "idempotency": lambda before: Clearing(
         answers.OLD_ANSWERS, (before, CHUNK), answers.DELETE_ANSWER
     ),
+    "seals": lambda before: Clearing(seals.OLD_SEALS, (before, CHUNK), seals.DELETE_SEAL),
 }
 """By table of ``retention.DAYS``: what is older than a time."""
 

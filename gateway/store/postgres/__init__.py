@@ -14,10 +14,11 @@ from gateway.store.base import StoreError
 from gateway.store.books.idempotency import AnswersBook
 from gateway.store.books.prompts import PromptsBook
 from gateway.store.books.reports import ReportsBook
+from gateway.store.books.seals import SealsBook
 from gateway.store.jobs import Committed
 from gateway.store.postgres.database import Database
-from gateway.store.postgres.keys import PostgresKeys
 from gateway.store.postgres.ear import Ear
+from gateway.store.postgres.keys import PostgresKeys
 from gateway.store.postgres.ledger import PostgresLedger
 from gateway.store.postgres.responses import PostgresResponses
 from gateway.store.postgres.runs import CHANNEL, PostgresRuns
@@ -32,6 +33,7 @@ class PostgresStore(
     AnswersBook,
     PromptsBook,
     ReportsBook,
+    SealsBook,
     PostgresUpkeep,
 ):
     """See :class:`gateway.store.base.Store`."""
@@ -41,10 +43,10 @@ class PostgresStore(
         self._durability = settings.durability
         self._server = Database(settings.url, committed=committed)
         self._db = self._server
-
-    async def open(self) -> None:
         self._ear = Ear(self._server.connect, CHANNEL)
         self._name = secrets.token_hex(6)
+
+    async def open(self) -> None:
         await self._server.open()
 
     async def close(self) -> None:

@@ -10,6 +10,7 @@ from gateway.store.base import StoreError
 from gateway.store.books.idempotency import AnswersBook
 from gateway.store.books.prompts import PromptsBook
 from gateway.store.books.reports import ReportsBook
+from gateway.store.books.seals import SealsBook
 from gateway.store.jobs import Committed
 from gateway.store.sqlite.database import Database
 from gateway.store.sqlite.keys import SqliteKeys
@@ -43,6 +44,7 @@ class SqliteStore(
     AnswersBook,
     PromptsBook,
     ReportsBook,
+    SealsBook,
     SqliteUpkeep,
 ):
     """See :class:`gateway.store.base.Store`."""
