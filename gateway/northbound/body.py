@@ -90,19 +90,35 @@ def validated(shape: TypeAdapter[Any], value: Mapping[str, Any]) -> Mapping[str,
     return checked
 
 
-def _fault(error: ValidationError, value: Mapping[str, Any]) -> Fault:
+def problems(
+    shape: TypeAdapter[Any], value: Mapping[str, Any]
+) -> tuple[Mapping[str, Any] | None, list[tuple[str, str]]]:
+    """``value`` checked against ``shape``; or nothing, and all that is wrong: by path, in words."""
+    try:
+        checked: Mapping[str, Any] = shape.validate_python(value)
+    except ValidationError as error:
+        return None, _told(error, value)
+    return checked, []
+
+
+def _told(error: ValidationError, value: Mapping[str, Any]) -> list[tuple[str, str]]:
     details = error.errors(include_url=False, include_input=False)
-    problems = [(_path(detail, value), _rule(detail)) for detail in details[:MAX_ERRORS]]
-    lines = [f"{path or 'The request body'} {rule}" for path, rule in problems]
-    if len(details) > MAX_ERRORS:
-        lines.append(f"and {len(details) - MAX_ERRORS} more")
-    return Fault("bad_request", "; ".join(lines) + ".", param=problems[0][0] or None)
+    return [(_path(detail, value), _rule(detail)) for detail in details]
+
+
+def _fault(error: ValidationError, value: Mapping[str, Any]) -> Fault:
+    told = _told(error, value)
+    lines = [f"{path or 'The request body'} {rule}" for path, rule in told[:MAX_ERRORS]]
+    if len(told) > MAX_ERRORS:
+        lines.append(f"and {len(told) - MAX_ERRORS} more")
+    return Fault("bad_request", "; ".join(lines) + ".", param=told[0][0] or None)
 
 
 _TAGS = ("union_tag_invalid", "union_tag_not_found")
 
 _RULES: Mapping[str, str] = {
     "missing": "is required",
+    "extra_forbidden": "is not known here",
     "union_tag_not_found": "is required",
     "string_type": "must be a string",
     "int_type": "must be an integer",
@@ -116,6 +132,7 @@ _RULES: Mapping[str, str] = {
     "model_attributes_type": "must be an object",
     "none_required": "must be null",
     "string_too_short": "must not be empty",
+    "too_short": "has too few entries",
 }
 """Pydantic's error types in a caller's words."""
 
@@ -132,14 +149,19 @@ def _path(detail: ErrorDetails, value: Any) -> str:
     """The path as the caller would write it, without Pydantic's union tags.
 
     A step that the caller's own value does not have is a tag, unless it is the last one of a
-    missing field.
+    missing field; so is the first step into a value of that ``kind``, which may have a field of
+    the same name.
     """
     location = detail["loc"]
     steps: list[str | int] = []
+    entered = False
     for number, step in enumerate(location):
         missing = detail["type"] == "missing" and number == len(location) - 1
+        if not entered and isinstance(value, dict) and value.get("kind") == step:
+            entered = True
+            continue
         if _has(value, step):
-            value = value[step]
+            value, entered = value[step], False
         elif not missing:
             continue
         steps.append(step)

@@ -15,12 +15,13 @@ from typing import Any
 from adapters.wire.json import dumps
 from gateway.runs.arguments import Check
 
-ROOTS = ("input", "nodes", "settings", "item", "index", "loop_history", "history")
-"""What a pointer may begin with."""
+OUTER = "outer"
+"""What a pointer begins with that leads out of a graph within a graph, into the one around it."""
 MAX_TEXT = 1_000_000
 """Characters of a filled-in template."""
 
 _HOLE = re.compile(r"\{\{\s*(/[^}]*?)\s*\}\}")
+_MEANT = re.compile(r"\{\{\s*(?:/|[A-Za-z_][\w./-]*\s*\}\})[^\n]{0,60}")
 
 Scope = Mapping[str, Any]
 
@@ -37,6 +38,18 @@ def tokens(pointer: str) -> list[str]:
     if not pointer.startswith("/"):
         raise Unbound(f"{pointer!r} is no JSON pointer: it begins with '/'")
     return [part.replace("~1", "/").replace("~0", "~") for part in pointer[1:].split("/")]
+
+
+def rooted(path: list[str]) -> tuple[str, list[str]]:
+    """What a pointer's parts begin with, as the name of one value (``input``, ``nodes/ID``,
+    ``settings/NAME``, any of them after ``outer/``), and the path within that."""
+    root, rest = path[0], path[1:]
+    if root == OUTER and rest:
+        inner, within = rooted(rest)
+        return f"{OUTER}/{inner}", within
+    if root in ("nodes", "settings") and rest:
+        return f"{root}/{rest[0]}", rest[1:]
+    return root, rest
 
 
 def look(pointer: str, scope: Scope) -> Any:
@@ -86,6 +99,11 @@ def fill(template: str, scope: Scope) -> str:
     return text
 
 
+def astray(template: str) -> list[str]:
+    """What in a template looks like a reference and is none: ``{{ name }}``, ``{{ /open``."""
+    return [found.strip() for found in _MEANT.findall(_HOLE.sub("", template))]
+
+
 def shown(value: Any) -> str:
     """A value as text: a text as it is, nothing for null, JSON for everything else."""
     if value is None:
@@ -123,7 +141,7 @@ def pointers(binding: Any) -> Iterator[str]:
     form = _form(binding)
     if form == "value":
         return
-    if form == "template":
+    if form == "template" and isinstance(binding["template"], str):
         yield from _HOLE.findall(binding["template"])
         return
     for name, one in binding.items():
@@ -135,12 +153,6 @@ def pointers(binding: Any) -> Iterator[str]:
 
 LITERAL = frozenset({"equals", "in", "contains", "schema", "gt", "ge", "lt", "le", "exists"})
 """Fields of a condition that hold plain values."""
-
-
-def referred(binding: Any) -> list[str]:
-    """The nodes that a binding refers to."""
-    parts = [tokens(pointer) for pointer in pointers(binding) if pointer.startswith("/")]
-    return list(dict.fromkeys(p[1] for p in parts if p[0] == "nodes" and len(p) > 1))
 
 
 # conditions
@@ -192,8 +204,8 @@ def holds(condition: Mapping[str, Any], scope: Scope, check: Check) -> bool:
         found = look(condition["from"], scope)
     except Unbound:
         return condition.get("exists") is False
-    if "exists" in condition:
-        return condition["exists"] is True
-    if "schema" in condition:
-        return not check(condition["schema"], found)
+    if condition.get("exists") is False:
+        return False
+    if "schema" in condition and check(condition["schema"], found):
+        return False
     return all(test(found, condition[name]) for name, test in TESTS.items() if name in condition)

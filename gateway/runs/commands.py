@@ -8,6 +8,7 @@ draw the conclusions.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -110,15 +111,22 @@ def give_up(run: Run, at: float) -> Drafts:
 
 def lapse(run: Run, at: float) -> Drafts:
     """Settle the approvals that nobody has given or refused in time, by their defaults."""
-    drafts: list[Draft] = []
-    for interrupt in run.open_interrupts():
-        if interrupt.kind != "approval" or interrupt.asked["expires_at"] > at:
-            continue
-        call, default = run.calls[str(interrupt.call_id)], interrupt.asked["default"]
-        drafts.append(_about(call, "approval.expired", interrupt, reason="time", default=default))
-        if default != "approve":
-            drafts.append(_denied(call, "Nobody agreed to this call in time."))
+    late = [i for i in run.open_interrupts() if i.asked.get("expires_at", math.inf) <= at]
+    drafts = [event for interrupt in late for event in _lapsed(run, interrupt)]
     return (*drafts, *_resumed(run, "expiry")) if drafts else NOTHING
+
+
+def _lapsed(run: Run, interrupt: Interrupt) -> Drafts:
+    default = interrupt.asked.get("default")
+    if interrupt.call_id is None:
+        told = {"interrupt_id": interrupt.id, "node": interrupt.asked["node"], "reason": "time"}
+        why = {} if default is None else {"default": default}
+        return (draft("approval.expired", step=interrupt.asked["node"], **told, **why),)
+    call = run.calls[interrupt.call_id]
+    expired = _about(call, "approval.expired", interrupt, reason="time", default=default)
+    if default == "approve":
+        return (expired,)
+    return expired, _denied(call, "Nobody agreed to this call in time.")
 
 
 # answers
@@ -304,9 +312,15 @@ def _told(given: Answer) -> dict[str, Any]:
     return told
 
 
+NOBODY = object()
+"""In place of what a person has said: nobody has, in time."""
+
+
 def spoken(told: Mapping[str, Any]) -> Any:
     """The value of what a person said to a node (:func:`_told`): yes or no with a comment, a
     structured value, or a text."""
+    if told["action"] == "expire":
+        return NOBODY
     if told["action"] == "result":
         return told.get("structured", "".join(part["text"] for part in told["content"]))
     comment = {} if told.get("reason") is None else {"comment": told["reason"]}

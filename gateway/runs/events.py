@@ -53,7 +53,11 @@ EVENTS: Mapping[str, Shape] = {
     "agent.created": _shape("A team made a new agent.", "spec", "created_by"),
     "agent.finished": _shape("An agent's part is over.", "outcome"),
     "node.started": _shape("A workflow's node began.", "node kind", "input attempt"),
-    "node.finished": _shape("A node ended.", "node status", "kind output error attempt"),
+    "node.finished": _shape(
+        "A node's attempt ended; another follows where there is ``retry_after``.",
+        "node status",
+        "kind output error attempt retry_after",
+    ),
     "node.skipped": _shape(
         "A node is not needed, or can't run any more.", "node reason", "kind error attempt"
     ),
@@ -109,13 +113,13 @@ EVENTS: Mapping[str, Shape] = {
     ),
     "approval.expired": _shape(
         "Not answered in time, or void since the tool has changed.",
-        "interrupt_id call_id reason",
-        "default",
+        "interrupt_id reason",
+        "call_id node default",
     ),
     "input.requested": _shape(
         "The caller's own program has to do this.",
         "interrupt_id tool arguments",
-        "call_id node schema",
+        "call_id node schema expires_at default",
     ),
     "input.provided": _shape("It did.", "interrupt_id", "call_id node value"),
     "schema.invalid": _shape("An answer did not fit its schema.", "errors attempt"),

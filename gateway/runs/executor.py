@@ -130,9 +130,11 @@ class Executor:
             for effect in fresh:
                 self._start(effect)
         if not self._tasks:
-            if effects and not self.draining:  # it could go on, and is not to
+            if self.draining or not (effects or self._alarm is not None):
+                return False
+            if effects or await self._pausing():  # it could go on, and is not to
                 await self.tape.propose([draft("run.paused")])
-            return False
+                return False
         await self._wait()
         return True
 

@@ -273,6 +273,8 @@ def _granted(run: Run, event: Event) -> Run:
 
 
 def _approval_expired(run: Run, event: Event) -> Run:
+    if "call_id" not in event.data:
+        return _answered(run, event)
     return _granted(run, event) if event.data.get("default") == "approve" else _answered(run, event)
 
 

@@ -25,13 +25,13 @@ from gateway.runs.agent import (
     speaking,
     warned,
 )
-from gateway.runs.binding import Scope, bind, holds, look, shown
-from gateway.runs.commands import spoken
+from gateway.runs.binding import OUTER, Scope, bind, holds, look, shown
+from gateway.runs.commands import NOBODY, spoken
 from gateway.runs.events import draft
 from gateway.runs.looping import merged, remembered
 from gateway.runs.state import Node
 from gateway.runs.walk import Result, Spot, Walk, Work, under
-from gateway.runs.workflow_spec import MAX_ITEMS, Approval, Loop
+from gateway.runs.workflow_spec import MAX_ITEMS, Approval, Form, Loop
 
 # conversations
 
@@ -234,14 +234,17 @@ class ApprovalWork:
         assert approval is not None
         iid = f"node.{state.place.replace('/', '.')}"
         if iid not in walk.run.interrupts:
-            told = {"interrupt_id": iid, "tool": "approval", "node": spot.path}
             walk.drafts.append(
                 draft(
                     "input.requested",
                     step=spot.path,
-                    **told,
+                    interrupt_id=iid,
+                    tool="approval",
+                    node=spot.path,
                     arguments=state.input,
                     schema=dict(form(approval)),
+                    expires_at=walk.at + approval.expires_in,
+                    **({"default": approval.default} if approval.form == "yes_no" else {}),
                 )
             )
         elif state.answer is None:
@@ -251,6 +254,10 @@ class ApprovalWork:
 
     def _answered(self, walk: Walk, spot: Spot, state: Node, approval: Approval) -> None:
         value = spoken(state.answer or {})
+        if value is NOBODY:
+            text = f"Nobody answered within {approval.expires_in:g} s."
+            walk.finish(spot, state, error={"kind": "expired", "message": text})
+            return
         denied = approval.form == "yes_no" and not value["approved"]
         if denied and approval.on_deny == "skip":
             walk.skip(spot, "denied")
@@ -259,6 +266,12 @@ class ApprovalWork:
 
 
 # graphs within the graph
+
+
+def around(spot: Spot, form: Form) -> dict[str, Any]:
+    """What the graph within a node can refer to of the one around it; a workflow that has a name
+    of its own can't."""
+    return {} if form == "workflow" else {OUTER: spot.scope, "workflow": spot.scope["workflow"]}
 
 
 class MapWork:
@@ -281,7 +294,7 @@ class MapWork:
             place = under(state.place, str(index))
             if not walk.begun(place) and (active >= work.concurrency or error is not None):
                 continue
-            given = {"input": item, "item": item, "index": index}
+            given = {"input": item, "item": item, "index": index, **around(spot, work.form)}
             result = walk.graph(place, work.body, given)
             if result is None:
                 active += 1
@@ -313,6 +326,7 @@ class LoopWork:
             place = under(state.place, str(turn))
             history = remembered(turns, loop.history)
             scope = {"input": given, "index": turn, "loop_history": history}
+            scope |= around(spot, loop.form)
             result = walk.graph(place, loop.body, scope)
             if result is None:
                 return

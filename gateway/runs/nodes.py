@@ -41,7 +41,8 @@ def broken(run: Run, event: Event, failure: Mapping[str, Any]) -> Run:
 def _started(run: Run, event: Event) -> Run:
     data, kind = event.data, event.data["kind"]
     attempt, given = data.get("attempt", 1), data.get("input")
-    node = Node(data["node"], kind, "running", attempt, given, since=run.used.seconds)
+    since, agent = run.used.seconds, event.agent
+    node = Node(data["node"], kind, "running", attempt, given, since=since, agent=agent)
     run = run.with_node(node)
     if kind not in THREADED:
         return run
@@ -57,6 +58,8 @@ def _finished(run: Run, event: Event) -> Run:
     data = event.data
     node = run.nodes[data["node"]]
     over = replace(node, status=data["status"], output=data.get("output"), error=data.get("error"))
+    if "retry_after" in data:
+        over = replace(over, status="resting", again_at=event.at + data["retry_after"])
     return _closed(run.with_node(over), node.place)
 
 
@@ -86,11 +89,12 @@ def _created(run: Run, event: Event) -> Run:
 
 
 def answered(run: Run, event: Event) -> Run:
-    """What a person has said to a node is there for it."""
+    """What a person has said to a node is there for it; or that nobody has in time."""
     node = run.nodes.get(event.data.get("node", ""))
     if node is None:
         return run
-    return run.with_node(replace(node, answer=event.data["value"]))
+    default = {"action": event.data.get("default", "expire"), "reason": "nobody answered in time"}
+    return run.with_node(replace(node, answer=event.data.get("value", default)))
 
 
 HANDLERS: Mapping[str, Callable[[Run, Event], Run]] = {

@@ -46,7 +46,7 @@ def _alarms(run: Run, ttl: float) -> Iterator[float]:
     if run.status in IDLE:
         yield run.since + ttl
     for interrupt in run.open_interrupts():
-        if interrupt.kind == "approval":
+        if "expires_at" in interrupt.asked:
             yield interrupt.asked["expires_at"]
 
 

@@ -117,17 +117,25 @@ class Thread:
 class Node:
     """A node of a workflow, by its ``path`` (``improve/2/draft``: node ``draft`` in the second turn
     of the loop ``improve``). ``since`` is the run's time at work when this attempt began, in
-    seconds; ``answer`` is what a person has said to it."""
+    seconds; ``agent`` is who works on it; ``answer`` is what a person has said to it. A
+    ``resting`` one has failed and is tried again at ``again_at`` (Unix seconds)."""
 
     path: str
     kind: str
-    status: Literal["running", "completed", "failed", "skipped", "cancelled"]
+    status: Literal["running", "resting", "completed", "failed", "skipped", "cancelled"]
     attempt: int = 1
     input: Any = None
     output: Any = None
     error: Mapping[str, Any] | None = None
     since: float = 0.0
     answer: Mapping[str, Any] | None = None
+    agent: str | None = None
+    again_at: float = 0.0
+
+    @property
+    def open(self) -> bool:
+        """Whether something is still to come of it."""
+        return self.status in ("running", "resting")
 
     @property
     def place(self) -> str:

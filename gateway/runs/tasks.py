@@ -57,7 +57,7 @@ def changes(before: Run | None, run: Run, event: Event) -> list[Task]:
     if event.type.startswith("model."):
         return _model(before, event)
     if event.type.startswith("node."):
-        return [_node(event)]
+        return [_node(event), *_next_try(event)]
     if event.type == "input.requested" and "node" in event.data:
         return [_node(event, run.nodes[event.data["node"]].attempt)]
     status = CALLS.get(event.type)
@@ -163,6 +163,15 @@ def _node(event: Event, attempt: int = 1) -> Task:
         ended_at=event.at if ended else None,
         detail=_detail(event, "error", "reason"),
     )
+
+
+def _next_try(event: Event) -> list[Task]:
+    """Between two tries a node is pending."""
+    if "retry_after" not in event.data:
+        return []
+    node, attempt = event.data["node"], event.data["attempt"] + 1
+    kind = event.data.get("kind", "")
+    return [Task(node, attempt, "node", kind, event.agent, event.step, "pending", event.at)]
 
 
 def _detail(event: Event, *names: str) -> dict[str, Any] | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
+from zlib import crc32
 
 from gateway.runs.actions import Ask, Effect, Emit, End, Finding, LookAgain
 from gateway.runs.agent import Rule, Scene, found
@@ -80,6 +81,10 @@ class Walk:
         :param place: what its nodes are under; nothing for the workflow itself.
         :param given: what its nodes can refer to besides one another.
         """
+        if place and flow.input_schema is not None and not self.begun(place):
+            wrong = self.check(flow.input_schema, given.get("input"))
+            if wrong:
+                return Result(error=misfit(place, wrong))
         states = {node.id: self.run.nodes.get(under(place, node.id)) for node in flow.nodes}
         outputs = {n: s.output for n, s in states.items() if s and s.status == "completed"}
         settings = {name: one.get("default") for name, one in flow.settings.items()}
@@ -91,6 +96,8 @@ class Walk:
                 self._consider(spot, flow, states)
             elif state.status == "running":
                 self._go_on(spot, state)
+            elif state.status == "resting":
+                self._rest(spot, state)
         return _result(flow, states)
 
     def begun(self, place: str) -> bool:
@@ -103,7 +110,7 @@ class Walk:
     def _consider(self, spot: Spot, flow: WorkflowSpec, states: Mapping[str, Node | None]) -> None:
         """Begin a node whose needs are settled, or see that it is not needed."""
         needs = [states.get(name) for name in spot.node.needs]
-        if any(state is None or state.status == "running" for state in needs):
+        if any(state is None or state.open for state in needs):
             return
         reason = _not_needed(spot.node, flow, states)
         if reason is not None:
@@ -126,6 +133,15 @@ class Walk:
                 return
             self.alarms.append(self.at + left)
         self.work[spot.node.kind].go_on(self, spot, state)
+
+    def _rest(self, spot: Spot, state: Node) -> None:
+        """Between two tries."""
+        if self.at < state.again_at:
+            self.alarms.append(state.again_at)
+            self.busy = True
+            return
+        again = state.attempt + 1
+        self.start(spot, state.input, agent=state.agent, kind=state.kind, attempt=again)
 
     # what happens to a node
 
@@ -150,10 +166,9 @@ class Walk:
         if error is None:
             self._end(spot.path, "node.finished", **told, status="completed", output=output)
         elif state.attempt <= node.retries and error["kind"] not in FINAL:
-            self._end(spot.path, "node.finished", **told, status="failed", error=error)
-            again = state.attempt + 1
-            agent = self._agent_of(state)
-            self.start(spot, state.input, agent=agent, kind=state.kind, attempt=again)
+            wait = pause_before(spot, state.attempt, self.run.id)
+            failed = {**told, "status": "failed", "error": error, "retry_after": wait}
+            self._end(spot.path, "node.finished", **failed)
         elif node.on_error == "default_value":
             told["output"] = node.default
             self._end(spot.path, "node.finished", **told, status="completed", error=error)
@@ -183,10 +198,6 @@ class Walk:
 
     def _end(self, path: str, type: str, **told: Any) -> None:
         self.drafts.append(draft(type, step=path, **told))
-
-    def _agent_of(self, state: Node) -> str | None:
-        thread = self.run.threads.get(state.place)
-        return None if thread is None else thread.first
 
     # threads
 
@@ -264,8 +275,30 @@ class Walk:
 INCOMPLETE = "incomplete"
 """The kind of error that is a bound met, not a fault: the run is then ``incomplete``, too."""
 
-FINAL = frozenset({"unbound", "denied", INCOMPLETE})
-"""Errors that another try can't change."""
+FINAL = frozenset(
+    {"unbound", "denied", "expired", "input_invalid", "invalid_arguments", "unknown_tool"}
+    | {"bad_request", "unsupported", "too_large", "unauthenticated", "forbidden", "unknown_model"}
+    | {"budget_exceeded", "context_overflow", INCOMPLETE}
+)
+"""Errors that another try can't change: the deterministic is not retried (promise 14)."""
+
+MAX_WAIT = 60.0
+"""Seconds between two tries, at most."""
+
+
+def pause_before(spot: Spot, tried: int, run_id: str) -> float:
+    """Seconds before a node's next try: twice as many each time, and spread over their second half
+    by a hash, so that those that failed together do not all come back together; the same for
+    whoever looks again."""
+    longest = min(MAX_WAIT, spot.node.backoff * 2.0 ** (tried - 1))
+    share = crc32(f"{run_id}:{spot.path}:{tried}".encode()) / 2**32
+    return round(longest * (1 + share) / 2, 3)
+
+
+def misfit(place: str, wrong: list[str]) -> Error:
+    """What a graph was given is not what it takes."""
+    text = f"The input does not fit the input_schema: {'; '.join(wrong[:5])}."
+    return {"kind": "input_invalid", "message": text, **({"node": place} if place else {})}
 
 
 def under(place: str, node: str) -> str:
@@ -300,7 +333,7 @@ def _not_needed(
 def _result(flow: WorkflowSpec, states: Mapping[str, Node | None]) -> Result | None:
     """How a graph ended: the first error if a node failed, else the first output that is there."""
     settled = [state for state in states.values() if state is not None]
-    if len(settled) < len(states) or any(state.status == "running" for state in settled):
+    if len(settled) < len(states) or any(state.open for state in settled):
         return None
     for state in settled:
         if state.status in ("failed", "cancelled"):

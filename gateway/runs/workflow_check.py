@@ -1,7 +1,7 @@
 """Is a workflow whole? Everything that is wrong with it, each with its path, before it starts.
 
-Pure: told what is known of agents and tools. What can't be known before a value is there (an
-agent's text, a tool's result) is not complained about here.
+Pure: told what is known of agents, tools and schemas. What can't be known before a value is there
+(an agent's text, a tool's result) is not complained about here.
 """
 
 from __future__ import annotations
@@ -10,10 +10,20 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from gateway.runs.binding import ROOTS, TESTS, Unbound, pointers, tokens
+from gateway.runs.binding import OUTER, Unbound, pointers, rooted, tokens
 from gateway.runs.node_work import form
+from gateway.runs.workflow_forms import Unusable, binding_flaws, condition_flaws
+from gateway.runs.workflow_reach import ordered, unreachable
 from gateway.runs.workflow_spec import NodeSpec, WorkflowSpec
-from gateway.runs.workflow_types import STRING, Type, inside, literal, misfits, type_of
+from gateway.runs.workflow_types import (
+    STRING,
+    Type,
+    impossible,
+    inside,
+    literal,
+    misfits,
+    type_of,
+)
 
 
 class Flaw(NamedTuple):
@@ -23,6 +33,11 @@ class Flaw(NamedTuple):
     message: str
 
 
+def _any_schema(schema: Mapping[str, Any]) -> str | None:
+    """Where nobody judges schemas."""
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Known:
     """What is known of the world around: an agent's output schema (``None``: it answers in
@@ -30,23 +45,23 @@ class Known:
 
     answers: Mapping[str, Type] = field(default_factory=dict)
     parameters: Mapping[str, Type] = field(default_factory=dict)
+    unusable: Unusable = _any_schema
 
 
 def check(flow: WorkflowSpec, known: Known, path: str = "") -> list[Flaw]:
     """What is wrong with a workflow and with all workflows in it."""
-    return list(_Graph(flow, known, path, {"input": flow.input_schema}).flaws())
+    given: dict[str, Type] = {"input": flow.input_schema, "history": {"type": "array"}}
+    return list(_Graph(flow, known, path, given).flaws())
 
 
 def bindings(node: NodeSpec) -> Iterator[tuple[str, Any]]:
-    """Every binding and condition that a node's own graph fills, by the name of its field; the
-    bodies of maps and loops have graphs of their own."""
+    """Every binding that a node's own graph fills, by the name of its field; the bodies of maps
+    and loops have graphs of their own."""
     for talk in (node.call, node.agent):
         if talk is not None:
             yield "prompt", _text(talk.prompt)
             if talk.history is not None:
                 yield "history", {"from": talk.history}
-    if node.branch is not None:
-        yield from ((f"cases[{n}].when", one.when) for n, one in enumerate(node.branch.cases))
     for kind, name in FIELDS:
         work = getattr(node, kind)
         if work is not None:
@@ -70,19 +85,48 @@ def _text(prompt: Any) -> Any:
     return {"template": prompt} if isinstance(prompt, str) else prompt
 
 
+def conditions(node: NodeSpec) -> Iterator[tuple[str, Any]]:
+    """The conditions that decide between a node's cases, by place."""
+    if node.branch is not None:
+        yield from ((f"cases[{n}].when", one.when) for n, one in enumerate(node.branch.cases))
+
+
+def needed(node: NodeSpec) -> list[str]:
+    """The nodes of its graph that a node refers to, its inner graph's ``/outer`` included."""
+    paths = [path for path in _referred(node) if path[0] == "nodes" and len(path) > 1]
+    return list(dict.fromkeys(path[1] for path in paths))
+
+
+def _referred(node: NodeSpec) -> Iterator[list[str]]:
+    """The parts of every pointer that a node's own graph must follow."""
+    for _, binding in (*bindings(node), *conditions(node)):
+        yield from (tokens(one) for one in pointers(binding) if one.startswith("/"))
+    work = node.map or node.loop
+    for inner in () if work is None or work.form == "workflow" else work.body.nodes:
+        yield from (path[1:] for path in _referred(inner) if path[0] == OUTER and len(path) > 1)
+
+
 class _Graph:
     """One graph under scrutiny. ``given`` are the types of what its nodes can refer to besides
-    one another."""
+    one another, by :func:`~gateway.runs.binding.rooted`'s names. ``bare``: it stands for a single
+    node, whose place is the graph's own."""
 
     def __init__(
-        self, flow: WorkflowSpec, known: Known, path: str, given: Mapping[str, Type]
+        self,
+        flow: WorkflowSpec,
+        known: Known,
+        path: str,
+        given: Mapping[str, Type],
+        *,
+        bare: bool = False,
     ) -> None:
         self._flow = flow
         self._known = known
         self._path = path
         self._given = given
+        self._bare = bare
         self._nodes = {node.id: node for node in flow.nodes}
-        self._order, self._ring = _ordered(flow)
+        self._order, self._ring = ordered(flow)
 
     def flaws(self) -> Iterator[Flaw]:
         """Everything that is wrong."""
@@ -92,10 +136,12 @@ class _Graph:
         if self._ring:
             text = f"these nodes wait for one another: {', '.join(self._ring)}"
             yield Flaw(f"{self._path}nodes", text)
+        yield from self._own_schemas()
         scope = self._scope()
         for node in self._flow.nodes:
             yield from self._node(node, scope)
-        yield from self._unreachable()
+        for name, text in unreachable(self._flow, self._order):
+            yield Flaw(self._place(name), text)
 
     def output(self) -> Type:
         """The type of what the graph gives back."""
@@ -103,6 +149,25 @@ class _Graph:
         if len(outputs) != 1 or self._ring:
             return None
         return self._type(outputs[0], self._scope())
+
+    def _place(self, node: str) -> str:
+        return self._path.rstrip(".") if self._bare and node == "node" else (
+            f"{self._path}nodes.{node}"
+        )  # fmt: skip
+
+    def _own_schemas(self) -> Iterator[Flaw]:
+        schemas = {"input_schema": self._flow.input_schema}
+        for name, setting in self._flow.settings.items():
+            schemas[f"settings.{name}.schema"] = setting.get("schema")
+            for text in misfits(literal(setting.get("default")), setting.get("schema") or None):
+                yield Flaw(f"{self._path}settings.{name}.default", text)
+        for place, schema in schemas.items():
+            yield from (Flaw(f"{self._path}{place}", text) for text in self._refused(schema))
+
+    def _refused(self, schema: Mapping[str, Any] | None) -> Iterator[str]:
+        why = None if schema is None else self._known.unusable(schema)
+        if why is not None:
+            yield f"the schema can't be used: {why}"
 
     # types
 
@@ -114,7 +179,7 @@ class _Graph:
         scope: dict[str, Type] = {**settings, **self._given}
         for name in self._order:
             scope[f"nodes/{name}"] = self._type(self._nodes[name], scope)
-        return scope
+        return {**dict.fromkeys(f"nodes/{name}" for name in self._ring), **scope}
 
     def _type(self, node: NodeSpec, scope: Mapping[str, Type]) -> Type:
         if node.call is not None or node.agent is not None:
@@ -137,7 +202,8 @@ class _Graph:
 
     def _body(self, node: NodeSpec, scope: Mapping[str, Type]) -> _Graph:
         flow = next(flow for name, flow in self._flow.bodies() if name == node.id)
-        path = f"{self._path}nodes.{node.id}.body."
+        work = node.map or node.loop
+        written = "workflow" if work is None else work.form
         given: dict[str, Type] = {"input": flow.input_schema}
         if node.map is not None:
             over = _bound(node.map.over, scope)
@@ -145,17 +211,23 @@ class _Graph:
             given = {"input": flow.input_schema or items, "item": items, "index": INTEGER}
         elif node.loop is not None:
             given |= {"index": INTEGER, "loop_history": {"type": "array"}}
-        return _Graph(flow, self._known, path, given)
+        if written != "workflow":
+            given |= {f"{OUTER}/{name}": one for name, one in scope.items()}
+        path = f"{self._place(node.id)}.{written}."
+        return _Graph(flow, self._known, path, given, bare=written == "node")
 
     # one node
 
     def _node(self, node: NodeSpec, scope: Mapping[str, Type]) -> Iterator[Flaw]:
-        place = f"{self._path}nodes.{node.id}"
+        place = self._place(node.id)
         for name in node.needs:
-            if name not in self._nodes:
+            if name not in self._nodes and name not in needed(node):
                 yield Flaw(f"{place}.needs", f"there is no node {name!r}")
         for name, binding in bindings(node):
+            yield from (Flaw(f"{place}.{name}", text) for text in binding_flaws(binding))
             yield from self._references(f"{place}.{name}", binding, scope)
+        for name, condition in conditions(node):
+            yield from self._condition(f"{place}.{name}", condition, scope)
         if node.on_error == "default_value":
             for text in misfits(literal(node.default), self._type(node, scope)):
                 yield Flaw(f"{place}.default_value", text)
@@ -165,38 +237,31 @@ class _Graph:
         if node.map or node.loop or node.workflow:
             yield from self._body(node, scope).flaws()
 
-    def _references(
-        self, place: str, binding: Any, scope: Mapping[str, Type], roots: tuple[str, ...] = ROOTS
-    ) -> Iterator[Flaw]:
+    def _condition(self, place: str, condition: Any, scope: Mapping[str, Type]) -> Iterator[Flaw]:
+        malformed = list(condition_flaws(condition, self._known.unusable))
+        yield from (Flaw(place, text) for text in malformed)
+        yield from self._references(place, condition, scope)
+        for text in () if malformed else impossible(condition, scope):
+            yield Flaw(place, text)
+
+    def _references(self, place: str, binding: Any, scope: Mapping[str, Type]) -> Iterator[Flaw]:
         """Whether each pointer can lead somewhere."""
         for pointer in pointers(binding):
             try:
-                root, *path = tokens(pointer)
-                self._known_root(root, path, roots)
-                tail = path[1:] if root in ("nodes", "settings") else path
-                key = f"{root}/{path[0]}" if root in ("nodes", "settings") else root
-                inside(scope.get(key), tail)
+                root, path = rooted(tokens(pointer))
+                if root not in scope:
+                    raise Unbound(_nowhere(root, scope))
+                inside(scope[root], path)
             except Unbound as why:
                 yield Flaw(place, f"{pointer}: {why}")
-
-    def _known_root(self, root: str, path: list[str], roots: tuple[str, ...]) -> None:
-        if root not in roots:
-            raise Unbound(f"a pointer begins with one of /{', /'.join(roots)}")
-        named = {"nodes": self._nodes, "settings": self._flow.settings}.get(root)
-        if named is not None and (not path or path[0] not in named):
-            raise Unbound(f"there is no {root[:-1]} {path[0] if path else ''!r}")
 
     # the rules of kinds
 
     def branch(self, node: NodeSpec, scope: Mapping[str, Type]) -> Iterator[tuple[str, str]]:
-        """Targets are nodes; conditions are conditions."""
-        if node.branch is None:
-            return
-        for target in sorted(node.branch.targets):
+        """Targets are nodes."""
+        for target in () if node.branch is None else sorted(node.branch.targets):
             if target not in self._nodes:
                 yield "cases", f"there is no node {target!r}"
-        for number, case in enumerate(node.branch.cases):
-            yield from ((f"cases[{number}].when", text) for text in malformed(case.when))
 
     def loop(self, node: NodeSpec, scope: Mapping[str, Type]) -> Iterator[tuple[str, str]]:
         """Either a count or a condition, within the bound."""
@@ -208,77 +273,50 @@ class _Graph:
         if loop.times is not None and loop.times > loop.max:
             yield "times", f"is more than max, which is {loop.max}"
         if loop.until is not None:
-            yield from (("until", text) for text in malformed(loop.until))
-            types: dict[str, Type] = {"output": self._body(node, scope).output()}
-            roots = ("output", "input", "index")
-            for flaw in self._references("until", loop.until, types, roots):
-                yield "until", flaw.message
+            body = self._body(node, scope)
+            types = {"output": body.output(), "input": loop.body.input_schema, "index": INTEGER}
+            flaws = self._condition("until", loop.until, types)
+            yield from (("until", flaw.message) for flaw in flaws)
 
     def inputs(self, node: NodeSpec, scope: Mapping[str, Type]) -> Iterator[tuple[str, str]]:
         """What a node is given must be what it takes."""
+        for name, given, wanted in self._taken(node):
+            yield from ((name, text) for text in misfits(_bound(given, scope), wanted))
+        work = node.map
+        if work is not None and work.body.input_schema is not None:
+            over = _bound(work.over, scope)
+            items = None if over is None else over.get("items")
+            yield from (("over", text) for text in misfits(items, work.body.input_schema, "/*"))
+
+    def _taken(self, node: NodeSpec) -> Iterator[tuple[str, Any, Type]]:
+        """By field: the binding, and the type that its value must have."""
         if node.map is not None:
-            over = _bound(node.map.over, scope)
-            yield from (("over", text) for text in misfits(over, {"type": "array"}))
+            yield "over", node.map.over, {"type": "array"}
         if node.tool is not None:
             wanted = self._known.parameters.get(node.tool.tool)
-            given = node.tool.arguments
-            yield from (("arguments", text) for text in misfits(_bound(given, scope), wanted))
+            yield "arguments", node.tool.arguments, wanted
         if node.workflow is not None:
-            given, wanted = node.workflow.input, node.workflow.workflow.input_schema
-            yield from (("input", text) for text in misfits(_bound(given, scope), wanted))
+            yield "input", node.workflow.input, node.workflow.workflow.input_schema
         if node.loop is not None:
-            given, wanted = node.loop.input, node.loop.body.input_schema
-            yield from (("input", text) for text in misfits(_bound(given, scope), wanted))
+            yield "input", node.loop.input, node.loop.body.input_schema
         if node.output is not None:
-            given, wanted = node.output.value, node.output.schema
-            yield from (("value", text) for text in misfits(_bound(given, scope), wanted))
+            yield "value", node.output.value, node.output.schema
+        for talk in (node.call, node.agent):
+            if talk is not None and talk.history is not None:
+                yield "history", {"from": talk.history}, {"type": "array"}
 
-    def asked(self, node: NodeSpec, scope: Mapping[str, Type]) -> Iterator[tuple[str, str]]:
-        """A form of one's own needs its schema."""
+    def schemas(self, node: NodeSpec, scope: Mapping[str, Type]) -> Iterator[tuple[str, str]]:
+        """Schemas are schemas; a form of one's own needs one."""
         approval = node.approval
         if approval is not None and (approval.form == "schema") != (approval.schema is not None):
             yield "schema", "form = 'schema' and a schema go together"
-        for talk in (node.call, node.agent):
-            if talk is not None and talk.history is not None:
-                given = _bound({"from": talk.history}, scope)
-                yield from (("history", text) for text in misfits(given, {"type": "array"}))
-
-    # reach
-
-    def _unreachable(self) -> Iterator[Flaw]:
-        """Nodes that can never run, and calls that nobody looks at."""
-        arms = self._arms()
-        for node in self._flow.nodes:
-            branch = None if node.join == "any" else _exclusive(arms.get(node.id, {}))
-            if branch is not None:
-                text = f"is unreachable: it needs nodes of different cases of {branch!r}"
-                yield Flaw(f"{self._path}nodes.{node.id}", text)
-        used = {name for node in self._flow.nodes for name in node.needs}
-        for node in self._flow.nodes:
-            if node.kind in ("call", "branch") and node.id not in used and not _leads(node):
-                yield Flaw(f"{self._path}nodes.{node.id}", "leads to nothing: no node needs it")
-
-    def _arms(self) -> Mapping[str, Mapping[str, list[frozenset[int]]]]:
-        """By node and branch: under which cases each of its needs runs."""
-        under: dict[str, dict[str, list[frozenset[int]]]] = {}
-        for name in self._order:
-            node = self._nodes[name]
-            mine: dict[str, list[frozenset[int]]] = {}
-            for need in node.needs:
-                other = self._nodes.get(need)
-                if other is None:
-                    continue
-                if other.branch is not None and name in other.branch.targets:
-                    mine.setdefault(need, []).append(_cases(other, name))
-                if other.join == "all":
-                    for branch, cases in under.get(need, {}).items():
-                        mine.setdefault(branch, []).append(frozenset.intersection(*cases))
-            under[name] = mine
-        return under
+        for work in (node.approval, node.output):
+            schema = None if work is None else work.schema
+            yield from (("schema", text) for text in self._refused(schema))
 
 
 Rule = Callable[[_Graph, NodeSpec, Mapping[str, Type]], Iterator[tuple[str, str]]]
-RULES: tuple[Rule, ...] = (_Graph.branch, _Graph.loop, _Graph.inputs, _Graph.asked)
+RULES: tuple[Rule, ...] = (_Graph.branch, _Graph.loop, _Graph.inputs, _Graph.schemas)
 
 INTEGER: Mapping[str, Any] = {"type": "integer"}
 BRANCH: Mapping[str, Any] = {
@@ -287,27 +325,6 @@ BRANCH: Mapping[str, Any] = {
     "required": ["case", "to"],
     "additionalProperties": False,
 }
-CONDITION = frozenset({"from", "exists", "schema", *TESTS})
-
-
-def malformed(condition: Any) -> Iterator[str]:
-    """What is wrong with the form of a condition."""
-    if not isinstance(condition, Mapping):
-        yield "a condition is an object"
-        return
-    for word in ("all", "any", "not"):
-        if word in condition:
-            inner = condition[word]
-            for one in inner if isinstance(inner, list | tuple) else [inner]:
-                yield from malformed(one)
-            if len(condition) > 1:
-                yield f"{word!r} stands alone in a condition"
-            return
-    if not isinstance(condition.get("from"), str) or len(condition) < 2:
-        yield "a condition has 'from' and a test, or is one of all, any, not"
-    for name in condition:
-        if name not in CONDITION:
-            yield f"there is no test {name!r}; there are: {', '.join(sorted(CONDITION))}"
 
 
 def _bound(binding: Any, scope: Mapping[str, Type]) -> Type:
@@ -317,32 +334,12 @@ def _bound(binding: Any, scope: Mapping[str, Type]) -> Type:
         return None  # told with the reference itself
 
 
-def _leads(node: NodeSpec) -> bool:
-    return node.branch is not None and bool(node.branch.targets)
-
-
-def _cases(branch: NodeSpec, target: str) -> frozenset[int]:
-    work = branch.branch
-    if work is None:
-        return frozenset()
-    lists = [*(case.to for case in work.cases), work.otherwise]
-    return frozenset(number for number, names in enumerate(lists) if target in names)
-
-
-def _exclusive(arms: Mapping[str, list[frozenset[int]]]) -> str | None:
-    """The branch whose cases a node would need several of at once."""
-    return next((b for b, sets in arms.items() if not frozenset.intersection(*sets)), None)
-
-
-def _ordered(flow: WorkflowSpec) -> tuple[list[str], list[str]]:
-    """The nodes so that each comes after its needs, and those that form a ring."""
-    names = {node.id for node in flow.nodes}
-    left = {node.id: {need for need in node.needs if need in names} for node in flow.nodes}
-    order: list[str] = []
-    while ready := [name for name, needs in left.items() if not needs]:
-        for name in ready:
-            del left[name]
-        for needs in left.values():
-            needs.difference_update(ready)
-        order += ready
-    return order, list(left)
+def _nowhere(root: str, scope: Mapping[str, Type]) -> str:
+    """Why a pointer's beginning is none here."""
+    outer = f"{OUTER}/{root}"
+    hint = f" The graph around this one has it: /{outer}." if outer in scope else ""
+    kind, _, name = root.rpartition("/")
+    if kind.endswith(("nodes", "settings")):
+        return f"there is no {kind.rpartition('/')[2][:-1]} {name!r}.{hint}"
+    roots = dict.fromkeys((*(one.partition("/")[0] for one in scope), "nodes", "settings"))
+    return f"a pointer begins with one of /{', /'.join(roots)}.{hint}"

@@ -18,12 +18,19 @@ Kind = Literal[
     "call", "agent", "tool", "branch", "map", "loop", "approval", "team", "workflow", "output"
 ]
 OnError = Literal["fail", "skip", "default_value"]
+Form = Literal["body", "node", "workflow"]
+"""How the graph within a map or a loop is written: in its place, as a single node, or by the name
+of a workflow. Only the first two can refer to what is around them (``/outer``)."""
 
 MAX_TURNS = 10
 """Turns of a loop that names no bound of its own."""
 MAX_ITEMS = 1_000
 """Items that a map takes."""
+EXPIRES_IN = 86_400.0
+"""Seconds that a person has for an answer, where nothing else is said."""
 CONCURRENCY = 4
+BACKOFF = 1.0
+"""Seconds before a node's second try; each further wait is twice the one before it."""
 HISTORY = 5
 """Turns that a loop remembers, the newest; see :mod:`gateway.runs.looping`."""
 
@@ -87,6 +94,7 @@ class Map:
     over: Any
     body: WorkflowSpec
     concurrency: int = CONCURRENCY
+    form: Form = "body"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +112,7 @@ class Loop:
     max: int = MAX_TURNS
     on_max: Literal["fail", "finish"] = "fail"
     history: int = HISTORY
+    form: Form = "body"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +121,8 @@ class Approval:
 
     ``form``: ``yes_no`` gives ``{approved, comment}``, ``text`` a text, ``schema`` a value of
     ``schema``. ``on_deny``: a no skips the node and what depends on it, or is an output like any
-    other (``continue``).
+    other (``continue``). Nobody having answered within ``expires_in`` seconds, a yes or no is
+    answered by ``default``; for any other form the node fails.
     """
 
     message: Any
@@ -120,6 +130,8 @@ class Approval:
     form: Literal["yes_no", "text", "schema"] = "yes_no"
     schema: Mapping[str, Any] | None = None
     on_deny: Literal["skip", "continue"] = "skip"
+    expires_in: float = EXPIRES_IN
+    default: Literal["deny", "approve"] = "deny"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,9 +175,9 @@ class NodeSpec:
     it refers to, and the branch that decides about it.
 
     ``join``: ``all`` of them must have an output, or ``any`` one. ``retries`` are tries beyond the
-    first; ``timeout`` is seconds of work, waiting for people not counted. ``on_error``: a failed
-    node ``fail``s, and what depends on it is skipped; counts as ``skip``ped; or has
-    ``default`` for its output.
+    first, ``backoff`` the seconds before the second one; ``timeout`` is seconds of work, waiting
+    for people not counted. ``on_error``: a failed node ``fail``s, and what depends on it is
+    skipped; counts as ``skip``ped; or has ``default`` for its output.
     """
 
     id: str
@@ -173,6 +185,7 @@ class NodeSpec:
     needs: tuple[str, ...] = ()
     join: Literal["all", "any"] = "all"
     retries: int = 0
+    backoff: float = BACKOFF
     timeout: float | None = None
     on_error: OnError = "fail"
     default: Any = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gateway.runs.binding import FORMS, Unbound, same, tokens
+from gateway.runs.binding import FORMS, Unbound, rooted, same, tokens
 
 Type = Mapping[str, Any] | None
 
@@ -82,7 +82,8 @@ def _member(schema: Mapping[str, Any], allowed: frozenset[str], step: str) -> Ty
 def type_of(binding: Any, scope: Mapping[str, Type]) -> Type:
     """The type of a binding's value.
 
-    :param scope: the types of what pointers may begin with, nodes as ``nodes/ID``.
+    :param scope: the types of what pointers may begin with, by
+        :func:`~gateway.runs.binding.rooted`'s names.
     :raises Unbound: it refers to what can't be there.
     """
     if isinstance(binding, Mapping):
@@ -119,9 +120,7 @@ def _object(members: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _pointed(pointer: str, scope: Mapping[str, Type]) -> Type:
-    root, *path = tokens(pointer)
-    if root in ("nodes", "settings") and path:
-        return inside(scope.get(f"{root}/{path[0]}"), path[1:])
+    root, path = rooted(tokens(pointer))
     return inside(scope.get(root), path)
 
 
@@ -161,3 +160,44 @@ def _members(given: Mapping[str, Any], wanted: Mapping[str, Any], path: str) -> 
 def _items(schema: Mapping[str, Any]) -> Type:
     items = schema.get("items")
     return items if isinstance(items, Mapping) else None
+
+
+def impossible(condition: Mapping[str, Any], scope: Mapping[str, Type]) -> Iterator[str]:
+    """The tests of a well-formed condition that no value of its type can pass."""
+    for word in ("all", "any"):
+        for one in condition.get(word, ()):
+            yield from impossible(one, scope)
+    if "from" not in condition:
+        return
+    try:
+        found = _pointed(condition["from"], scope)
+    except Unbound:
+        return  # told with the reference itself
+    for name, operand in condition.items():
+        why = next(NEVER[name](found, operand), None) if name in NEVER else None
+        if why is not None:
+            yield f"{condition['from']}: {name!r} can never hold: {why}"
+
+
+def _unequal(found: Type, operand: Any) -> Iterator[str]:
+    return misfits(literal(operand), found)
+
+
+def _none_of(found: Type, choices: Any) -> Iterator[str]:
+    reasons = [next(misfits(literal(one), found), None) for one in choices]
+    if None not in reasons:
+        yield "none of these values is possible there"
+
+
+def _no_number(found: Type, operand: Any) -> Iterator[str]:
+    allowed = kinds(found)
+    if allowed is not None and not allowed & {"integer", "number"}:
+        yield f"{' or '.join(sorted(allowed))} is no number"
+
+
+NEVER = {
+    "equals": _unequal,
+    "in": _none_of,
+    **dict.fromkeys(("gt", "ge", "lt", "le"), _no_number),
+}
+"""By test: why no value of a type can pass it."""

@@ -212,6 +212,13 @@ def fit(agent: AgentSpec, principal: Principal, snapshot: Snapshot, registry: Re
             raise Fault("bad_request", text, param="output_schema") from None
 
 
+def permitted(agent: AgentSpec, principal: Principal) -> bool:
+    """Whether nothing that ``agent`` is made of is barred to this key."""
+    tools = [name for name in agent.tools if ":" not in name]
+    may_talk = not agent.model or principal.may_use(agent.model)
+    return may_talk and all(_may(principal.tools, name) for name in tools)
+
+
 def _fit_model(model: str, place: str, principal: Principal, snapshot: Snapshot) -> None:
     alias = snapshot.aliases.get(model)
     if alias is None or alias.kind != "chat":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from adapters.wire.json import loads
 from gateway.northbound.runs.bodies import NewRun
 from gateway.northbound.runs.workflow_bodies import NewWorkflow
 from gateway.policy.auth import Principal
+from gateway.services.agents import permitted
 from gateway.services.state import State
 from gateway.store.runs import RunRow
 
@@ -25,9 +27,13 @@ def is_run(model: str) -> bool:
 
 async def run_models(state: State, principal: Principal) -> list[str]:
     """The agents and workflows that a key may use, as models."""
-    agents = [agent for agent, _ in await state.runs.agents(principal).list()]
-    names = [f"{AGENT}{agent.name}" for agent in agents if principal.may_use(agent.model)]
-    return [*names, *(f"{WORKFLOW}{name}" for name in state.workflows.written)]
+    names = []
+    agents = state.runs.agents(principal)
+    for agent, _ in await agents.list():
+        with contextlib.suppress(Fault):  # what it hands over to is gone: it can't be run
+            if all(permitted(one, principal) for one in await agents.reach(agent)):
+                names.append(f"{AGENT}{agent.name}")
+    return [*names, *(f"{WORKFLOW}{name}" for name in await state.workflows.usable(principal))]
 
 
 async def begin(

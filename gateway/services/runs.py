@@ -28,7 +28,7 @@ from gateway.runs.hub import Hub
 from gateway.runs.ledger import Command, Ledger, Lost
 from gateway.runs.spec import AgentSpec, Answer, Flow, RunSpec
 from gateway.runs.state import MAIN, Run
-from gateway.runs.status import ENDED
+from gateway.runs.status import ENDED, STATUSES
 from gateway.runs.supervisor import Bounds, Supervisor
 from gateway.runs.tasks import Task, authoritative
 from gateway.services.agents import Agents, file_agents, fit
@@ -219,13 +219,19 @@ class Runs:
         """The conversation of an earlier run, which must have ended."""
         if run_id is None:
             return ()
-        row = await self.get(principal, run_id)
+        row = await self._previous(principal, run_id)
         if row.standing.status not in ENDED:
             text = "The previous run has not ended yet. Wait for it, or cancel it."
             raise Fault("conflict", text, param="previous_run_id")
         run = (await self.ledger.tape(run_id)).run
         thread = run.threads.get(MAIN)
         return () if thread is None else run.transcript(thread)
+
+    async def _previous(self, principal: Principal, run_id: str) -> RunRow:
+        try:
+            return await self.get(principal, run_id)
+        except Fault as fault:
+            raise Fault(fault.kind, fault.message, param="previous_run_id") from None
 
     async def ended(self, run_id: str, seconds: float = 10.0) -> RunRow:
         """The run once it has ended, or as it stands after so many seconds."""
@@ -239,7 +245,18 @@ class Runs:
     # reading
 
     async def page(self, query: RunQuery) -> list[RunRow]:
-        """Runs of a project, newest first."""
+        """Runs of a project, newest first.
+
+        :raises Fault: ``bad_request`` for a status that there is not, and for a page that ended
+            with a run that is not there.
+        """
+        if query.status not in (None, *STATUSES):
+            text = f"status is one of {', '.join(STATUSES)}."
+            raise Fault("bad_request", text, param="status")
+        before = query.before
+        if before is not None and await self._store.run(before, query.project) is None:
+            text = "after is the last_id of the page before; there is no run of this id here."
+            raise Fault("bad_request", text, param="after")
         return await self._store.runs(query)
 
     async def get(self, principal: Principal, run_id: str) -> RunRow:
@@ -277,6 +294,7 @@ class Runs:
         row = await self._command(principal, run_id, commands.pause)
         if row.standing.status == "running":
             await self._store.set_pausing(run_id, True)
+            self.hub.publish(run_id, ())  # its worker may be between two tries of a node
         return await self.get(principal, run_id)
 
     async def resume(self, principal: Principal, run_id: str) -> RunRow:
@@ -310,11 +328,15 @@ class Runs:
     async def delete(self, principal: Principal, run_id: str) -> None:
         """Delete a run that has ended, with all its events.
 
-        :raises Fault: ``conflict`` for one that has not.
+        :raises Fault: ``conflict`` for one that has not, or whose result another run still needs.
         """
         row = await self.get(principal, run_id)
         if row.standing.status not in ENDED:
             raise Fault("conflict", "The run has not ended. Cancel it first, then delete it.")
+        parent = None if row.birth.parent is None else await self._store.run(row.birth.parent)
+        if parent is not None and parent.standing.status not in ENDED:
+            text = f"The run {parent.birth.id}, whose tool call this one is, has not ended."
+            raise Fault("conflict", text)
         await self._store.delete_run(run_id)
 
     async def _command(self, principal: Principal, run_id: str, command: Command) -> RunRow:

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from adapters.canonical.faults import Fault
 from adapters.canonical.request import Sampling
-from gateway.northbound.body import validated
+from gateway.northbound.body import problems
 from gateway.northbound.runs.agents import agent_spec
 from gateway.northbound.runs.workflow_shapes import WORKFLOW
-from gateway.runs.binding import Unbound, referred
 from gateway.runs.spec import AgentSpec
-from gateway.runs.workflow_check import Flaw, bindings
+from gateway.runs.workflow_check import Flaw, needed
 from gateway.runs.workflow_spec import (
+    BACKOFF,
     CONCURRENCY,
+    EXPIRES_IN,
     HISTORY,
     MAX_TURNS,
     Agent,
@@ -28,6 +29,7 @@ from gateway.runs.workflow_spec import (
     Branch,
     Call,
     Case,
+    Form,
     Loop,
     Map,
     Nested,
@@ -47,33 +49,48 @@ Find = Callable[[str], Mapping[str, Any] | None]
 """The written workflow of a name, if there is one."""
 
 
+class Wanted(NamedTuple):
+    """An agent that must be found elsewhere, and the place that names it."""
+
+    name: str
+    place: str
+
+
 @dataclass(slots=True)
 class Compiled:
-    """A workflow with everything that it brings along. ``agents`` are its own; ``wanted`` are the
-    names of those that must be found elsewhere."""
+    """A workflow with everything that it brings along: its own agents with the place of each, and
+    those that are ``wanted`` from elsewhere. Where the shape is wrong there are flaws, and no
+    nodes."""
 
     workflow: WorkflowSpec
-    agents: tuple[AgentSpec, ...]
-    wanted: tuple[str, ...]
-    flaws: tuple[Flaw, ...]
+    agents: tuple[AgentSpec, ...] = ()
+    places: Mapping[str, str] = field(default_factory=dict)
+    wanted: tuple[Wanted, ...] = ()
+    flaws: tuple[Flaw, ...] = ()
     budget: Mapping[str, Any] = field(default_factory=dict)
 
 
 def compiled(given: Mapping[str, Any], name: str | None, find: Find) -> Compiled:
-    """The workflow that ``given`` describes.
-
-    :raises Fault: ``bad_request`` where the shape is not one of a workflow.
-    """
-    shape = validated(WORKFLOW, given)
+    """The workflow that ``given`` describes, and what is wrong with its shape."""
+    shape, wrong = _shaped(given, "")
+    if shape is None:
+        return Compiled(WorkflowSpec(name or INLINE, ()), flaws=tuple(wrong))
     compiler = _Compiler(find)
     spec = compiler.graph(shape, name or shape.get("name") or INLINE, "", ())
     return Compiled(
         spec,
         tuple(compiler.agents.values()),
-        tuple(dict.fromkeys(compiler.wanted)),
+        compiler.places,
+        tuple(compiler.wanted),
         tuple(compiler.flaws),
         shape.get("budget", {}),
     )
+
+
+def _shaped(given: Mapping[str, Any], path: str) -> tuple[Mapping[str, Any] | None, list[Flaw]]:
+    """What is given as a body of the right shape, or why it is none."""
+    shape, wrong = problems(WORKFLOW, given)
+    return shape, [Flaw(f"{path}{place}".rstrip("."), text) for place, text in wrong]
 
 
 class _Compiler:
@@ -81,7 +98,8 @@ class _Compiler:
 
     def __init__(self, find: Find) -> None:
         self.agents: dict[str, AgentSpec] = {}
-        self.wanted: list[str] = []
+        self.places: dict[str, str] = {}
+        self.wanted: list[Wanted] = []
         self.flaws: list[Flaw] = []
         self._find = find
 
@@ -90,10 +108,13 @@ class _Compiler:
     ) -> WorkflowSpec:
         """A graph; ``trail`` are the names of those around it."""
         nodes = dict(shape["nodes"])
-        if "output" in shape and shape["output"] is not None and "output" not in nodes:
-            nodes["output"] = {"kind": "output", "value": shape["output"], "join": "any"}
+        if shape.get("output") is not None:
+            if "output" in nodes:
+                text = "there is a node 'output' already; give the value there, or rename the node"
+                self.flaws.append(Flaw(f"{path}output", text))
+            nodes.setdefault("output", {"kind": "output", "value": shape["output"], "join": "any"})
         within = (*trail, name)
-        made = tuple(self._node(n, body, path, within) for n, body in nodes.items())
+        made = tuple(self._node(n, body, f"{path}nodes.{n}", within) for n, body in nodes.items())
         settings = {
             key: {"default": one.get("default"), "schema": one.get("schema", {}),
                   "open": one.get("open", False)}
@@ -108,15 +129,15 @@ class _Compiler:
         )
 
     def _node(
-        self, node: str, body: Mapping[str, Any], path: str, trail: tuple[str, ...]
+        self, node: str, body: Mapping[str, Any], place: str, trail: tuple[str, ...]
     ) -> NodeSpec:
-        place = f"{path}nodes.{node}"
         spec = NodeSpec(
             id=node,
             kind=body["kind"],
             needs=tuple(body.get("needs", ())),
             join=body.get("join", "all"),
             retries=body.get("retries", 0),
+            backoff=body.get("backoff", BACKOFF),
             timeout=body.get("timeout"),
             on_error=body.get("on_error", "fail"),
             default=body.get("default_value"),
@@ -131,34 +152,52 @@ class _Compiler:
     def agent(self, given: str | Mapping[str, Any], place: str) -> str:
         """The name of an agent: its own, or the place's for an inline one without."""
         if isinstance(given, str):
-            self.wanted.append(given)
+            self.wanted.append(Wanted(given, place))
             return given
         try:
-            name = given.get("name") or place.replace("nodes.", "").replace("/", ".")[:64]
+            name = given.get("name") or _short(place).replace("/", ".")[:64]
             spec = agent_spec({**given, "name": name})
         except Fault as fault:
-            self.flaws.append(Flaw(f"{place}.agent", fault.message))
+            self.flaws.append(Flaw(place, fault.message))
             return "?"
-        self.add(spec)
+        self.add(spec, place)
         return spec.name
 
-    def add(self, spec: AgentSpec) -> None:
+    def add(self, spec: AgentSpec, place: str) -> None:
         """An agent that the workflow brings along."""
-        self.agents[spec.name] = spec
+        if self.agents.setdefault(spec.name, spec) != spec:
+            text = f"there is another agent called {spec.name!r}, at {self.places[spec.name]}"
+            self.flaws.append(Flaw(place, text))
+        self.places.setdefault(spec.name, place)
 
     # graphs within
 
-    def inner(self, body: Mapping[str, Any], place: str, trail: tuple[str, ...]) -> WorkflowSpec:
-        """The body of a map or a loop."""
-        forms = [name for name in ("body", "workflow", "node") if name in body]
+    def inner(
+        self, body: Mapping[str, Any], place: str, trail: tuple[str, ...]
+    ) -> tuple[WorkflowSpec, Form]:
+        """The body of a map or a loop, and how it is written."""
+        forms = [form for form in FORMS if form in body]
         if len(forms) != 1:
             self.flaws.append(Flaw(place, "needs exactly one of body, workflow and node"))
-            return WorkflowSpec("?", ())
-        if "node" in body:
-            value = {"from": "/nodes/node"}
-            given = {"nodes": {"node": body["node"]}, "output": value}
-            return self.named(given, f"{place}.node", trail)
-        return self.named(body[forms[0]], f"{place}.{forms[0]}", trail)
+            return WorkflowSpec("?", ()), "body"
+        form = forms[0]
+        inside = f"{place}.{form}"
+        if form == "node":
+            return self._single(body["node"], inside, trail), form
+        return self.named(body[form], inside, trail), form
+
+    def _single(self, node: Mapping[str, Any], place: str, trail: tuple[str, ...]) -> WorkflowSpec:
+        """The graph of one node, which stands at ``place`` itself."""
+        shape, wrong = problems(WORKFLOW, {"nodes": {"node": node}})
+        if shape is None:
+            self.flaws += [
+                Flaw(place + path.removeprefix("nodes.node"), text) for path, text in wrong
+            ]
+            return WorkflowSpec(place, ())
+        made = self._node("node", shape["nodes"]["node"], place, trail)
+        value = Output({"from": "/nodes/node"})
+        given_back = NodeSpec("output", "output", ("node",), join="any", output=value)
+        return WorkflowSpec(place, (*_with_needs((made,)), given_back))
 
     def named(
         self, given: str | Mapping[str, Any], place: str, trail: tuple[str, ...]
@@ -172,14 +211,14 @@ class _Compiler:
         if (isinstance(given, str) and name in trail) or len(trail) > MAX_DEPTH:
             self.flaws.append(Flaw(place, f"the workflow {name!r} contains itself"))
             return WorkflowSpec(str(name), ())
-        try:
-            shape = validated(WORKFLOW, found)
-        except Fault as fault:
-            where = f"{place}.{fault.param}" if fault.param else place
-            self.flaws.append(Flaw(where, fault.message))
+        shape, wrong = _shaped(found, f"{place}.")
+        self.flaws += wrong
+        if shape is None:
             return WorkflowSpec(str(name), ())
         return self.graph(shape, str(name), f"{place}.", trail)
 
+
+FORMS: tuple[Form, ...] = ("body", "workflow", "node")
 
 Made = dict[str, Any]
 Maker = Callable[[_Compiler, Mapping[str, Any], str, tuple[str, ...]], Made]
@@ -197,21 +236,22 @@ def _call(c: _Compiler, body: Mapping[str, Any], place: str, _: tuple[str, ...])
             instructions=body.get("instructions"),
             output_schema=body.get("output_schema"),
             sampling=limits,
-        )
+        ),
+        place,
     )
     examples = tuple((one["input"], one["output"]) for one in body.get("examples", ()))
     return {"call": Call(name, body["prompt"], examples, body.get("history"))}
 
 
 def _agent(c: _Compiler, body: Mapping[str, Any], place: str, _: tuple[str, ...]) -> Made:
-    name = c.agent(body["agent"], place)
+    name = c.agent(body["agent"], f"{place}.agent")
     return {"agent": Agent(name, body["prompt"], body.get("history"))}
 
 
 def _tool(c: _Compiler, body: Mapping[str, Any], place: str, _: tuple[str, ...]) -> Made:
     name, tool = f"tool:{_short(place)}", body["tool"]
     policy = {tool: body["policy"]} if "policy" in body else {}
-    c.add(AgentSpec(name, "", tools=(tool,), tool_policy=policy))
+    c.add(AgentSpec(name, "", tools=(tool,), tool_policy=policy), f"{place}.tool")
     return {"tool": Tool(name, tool, body.get("arguments", {}))}
 
 
@@ -221,20 +261,22 @@ def _branch(c: _Compiler, body: Mapping[str, Any], place: str, _: tuple[str, ...
 
 
 def _map(c: _Compiler, body: Mapping[str, Any], place: str, trail: tuple[str, ...]) -> Made:
-    inner = c.inner(body, place, trail)
-    return {"map": Map(body["over"], inner, body.get("concurrency", CONCURRENCY))}
+    inner, form = c.inner(body, place, trail)
+    return {"map": Map(body["over"], inner, body.get("concurrency", CONCURRENCY), form)}
 
 
 def _loop(c: _Compiler, body: Mapping[str, Any], place: str, trail: tuple[str, ...]) -> Made:
     times = body.get("times")
+    inner, form = c.inner(body, place, trail)
     loop = Loop(
-        body=c.inner(body, place, trail),
+        body=inner,
         input=body.get("input"),
         times=times,
         until=body.get("until"),
         max=body.get("max", MAX_TURNS if times is None else times),
         on_max=body.get("on_max", "fail"),
         history=body.get("history", HISTORY),
+        form=form,
     )
     return {"loop": loop}
 
@@ -248,12 +290,14 @@ def _approval(c: _Compiler, body: Mapping[str, Any], place: str, _: tuple[str, .
             form=form,
             schema=body.get("schema"),
             on_deny=body.get("on_deny", "skip"),
+            expires_in=body.get("expires_in", EXPIRES_IN),
+            default=body.get("default", "deny"),
         )
     }
 
 
 def _team(c: _Compiler, body: Mapping[str, Any], place: str, _: tuple[str, ...]) -> Made:
-    members = tuple(c.agent(one, f"{place}.member{n}") for n, one in enumerate(body["members"], 1))
+    members = tuple(c.agent(one, f"{place}.members[{n}]") for n, one in enumerate(body["members"]))
     factory = body.get("factory")
     team = Team(
         input=body.get("input", {"from": "/input"}),
@@ -266,7 +310,7 @@ def _team(c: _Compiler, body: Mapping[str, Any], place: str, _: tuple[str, ...])
     if factory is not None:
         team = replace(
             team,
-            factory=c.agent(factory["agent"], f"{place}.factory"),
+            factory=c.agent(factory["agent"], f"{place}.factory.agent"),
             models=tuple(factory["models"]),
             tools=tuple(factory.get("tools", ())),
         )
@@ -299,7 +343,9 @@ MAKERS: Mapping[str, Maker] = {
 
 
 def _short(place: str) -> str:
-    return place.replace("nodes.", "").replace(".", "/")
+    """A place as part of a name: without ``nodes``, and with nothing that a name can't have."""
+    steps = place.replace("[", ".").replace("]", "").split(".")
+    return "/".join(step for step in steps if step != "nodes")
 
 
 def _with_needs(nodes: tuple[NodeSpec, ...]) -> tuple[NodeSpec, ...]:
@@ -313,15 +359,8 @@ def _with_needs(nodes: tuple[NodeSpec, ...]) -> tuple[NodeSpec, ...]:
         replace(
             node,
             needs=tuple(
-                dict.fromkeys((*node.needs, *_refers(node), *sorted(deciding.get(node.id, ()))))
+                dict.fromkeys((*node.needs, *needed(node), *sorted(deciding.get(node.id, ()))))
             ),
         )
         for node in nodes
     )
-
-
-def _refers(node: NodeSpec) -> list[str]:
-    try:
-        return referred([binding for _, binding in bindings(node)])
-    except Unbound:
-        return []  # told by the check, with its place

@@ -9,7 +9,8 @@ from __future__ import annotations
 import difflib
 import hashlib
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +19,28 @@ from adapters.canonical.plain import parsed
 from gateway.northbound.runs.agents import budget
 from gateway.northbound.runs.workflow_bodies import NewWorkflow
 from gateway.policy.auth import Principal
-from gateway.runs.binding import shown
+from gateway.runs.arguments import Check
 from gateway.runs.budget import least
 from gateway.runs.spec import AgentSpec, Flow, Plan, RunSpec
-from gateway.runs.workflow_check import Flaw, Known, check
+from gateway.runs.workflow_check import Flaw
 from gateway.runs.workflow_spec import WorkflowSpec, set_to
-from gateway.services.agents import MAX_REACHED, Agents, file_agents, fit, references
+from gateway.services.agents import (
+    MAX_REACHED,
+    Agents,
+    file_agents,
+    fit,
+    permitted,
+)
 from gateway.services.runs import Reached, Runs
 from gateway.services.workflow_compile import Compiled, compiled
+from gateway.services.workflow_flaws import World, agent_flaws, flaws, mentioned, refused
 from gateway.services.workflow_tools import tool_of
 from gateway.settings.problems import Problem
 from gateway.settings.snapshot import Snapshot
 from gateway.store.runs import AgentRow, RunRow
+from gateway.structured.check import Schemas
 from gateway.tools.base import Registry
+from gateway.tools.registry import known
 
 MAX_FILE = 1_000_000
 """Bytes of a workflow's file."""
@@ -61,56 +71,32 @@ def file_workflows(snapshot: Snapshot) -> tuple[Written, list[Problem]]:
 
 
 def check_workflows(snapshot: Snapshot) -> list[Problem]:
-    """What is wrong with the configuration's workflows."""
+    """What is wrong with the configuration's workflows, and with what its agents have for tools."""
     written, problems = file_workflows(snapshot)
     agents = file_agents(snapshot)[0]
+    world = World(agents, chat_models(snapshot), known(snapshot), Schemas())
     for name, body in written.items():
         where = f"workflows.{name}"
-        try:
-            ready = compiled(body, name, written.get)
-        except Fault as fault:
-            place = f"{where}.{fault.param}" if fault.param else where
-            problems.append(Problem(place, fault.message))
-            continue
-        flaws = [*ready.flaws, *check(ready.workflow, _known(ready, agents, None))]
-        flaws += [Flaw("", f"there is no agent {n!r}") for n in ready.wanted if n not in agents]
-        flaws += [Flaw("", text) for text in _unknown_models(ready, snapshot)]
-        problems += [Problem(f"{where}.{f.path}".rstrip("."), f.message) for f in flaws]
-    return [*problems, *_loose_tools(agents, written)]
-
-
-def _loose_tools(agents: Mapping[str, AgentSpec], written: Written) -> list[Problem]:
-    """Workflows and nodes that agents have for tools and that are not there."""
-    problems = []
+        found = flaws(compiled(body, name, written.get), world)
+        problems += [Problem(f"{where}.{f.path}".rstrip("."), f.message) for f in found]
     for name, agent in agents.items():
-        for reference in _flow_tools(agent):
-            try:
-                tool_of(reference, written)
-            except Fault as fault:
-                problems.append(Problem(f"agents.{name}.tools", fault.message))
+        found = [*agent_flaws(agent, f"agents.{name}", world), *_loose_flows(agent, written)]
+        problems += [Problem(flaw.path, flaw.message) for flaw in found if "model" not in flaw.path]
     return problems
 
 
-def _unknown_models(ready: Compiled, snapshot: Snapshot) -> list[str]:
-    models = {agent.model for agent in ready.agents if not agent.name.startswith(TOOL)}
-    return [f"{model!r} is no model of this file" for model in models - set(snapshot.aliases)]
+def chat_models(snapshot: Snapshot) -> frozenset[str]:
+    """The aliases that a node or an agent may talk to."""
+    return frozenset(name for name, alias in snapshot.aliases.items() if alias.kind == "chat")
 
 
-TOOL = "tool:"
-"""The head of the names of agents that stand for a single tool."""
-
-
-def _known(ready: Compiled, others: Mapping[str, AgentSpec], registry: Registry | None) -> Known:
-    """What the check may know of agents and tools."""
-    agents = {**others, **{agent.name: agent for agent in ready.agents}}
-    answers = {name: agent.output_schema for name, agent in agents.items()}
-    parameters: dict[str, Any] = {}
-    for agent in ready.agents if registry is not None else ():
-        for name in agent.tools if agent.name.startswith(TOOL) else ():
-            tool = None if registry is None else registry.get(name)
-            if tool is not None:
-                parameters[name] = tool.spec.parameters
-    return Known(answers, parameters)
+def _loose_flows(agent: AgentSpec, written: Written) -> Iterator[Flaw]:
+    """Workflows and nodes that an agent has for tools and that are not there."""
+    for reference in _flow_tools(agent):
+        try:
+            tool_of(reference, written)
+        except Fault as fault:
+            yield Flaw(f"agents.{agent.name}.tools", fault.message)
 
 
 class Workflows:
@@ -146,20 +132,19 @@ class Workflows:
     async def ready(self, principal: Principal, asked: NewWorkflow) -> RunSpec:
         """The run that ``asked`` describes, with everything in it."""
         made = self.compiled(asked.workflow)
-        agents = self._runs.agents(principal)
-        reached = await self._reached(agents, made, asked.agents)
-        known = _known(made, {agent.name: agent for agent in reached}, self._registry)
-        flow, flaws = _chosen(made.workflow, asked.settings, self._check)
-        flaws = [*made.flaws, *check(flow, known), *flaws, *self._misfit(flow, asked.input)]
-        if flaws:
-            raise _refused(flaws)
+        reached, missing = await self._reached(self._runs.agents(principal), made, asked.agents)
+        flow, chosen = _chosen(made.workflow, asked.settings, self._runs.bench.check)
+        await self._registry.ready([tool for agent in reached for tool in agent.tools])
+        found = flaws(replace(made, workflow=flow), self._world(reached))
+        found = [*found, *missing, *chosen, *self._misfit(flow, asked.input)]
+        if found:
+            raise refused(found)
         plan = await self._plan(principal, flow, asked)
         reached, flows = await self.beyond(
             principal, (*reached, *_of_plan(plan, reached)), asked.agents
         )
         for agent in reached:
-            fit(agent, principal, self._runs.bench.runtime().snapshot, self._registry)
-        settings = self._runs.bench.runtime().snapshot.extra["runs"]["on_budget"]
+            fit(agent, principal, self._snapshot, self._registry)
         return RunSpec(
             kind="workflow",
             agent=flow.name,
@@ -170,7 +155,7 @@ class Workflows:
             plan=plan,
             tools=flows,
             budget=least(asked.budget, budget(made.budget)),
-            on_budget=asked.on_budget or settings,
+            on_budget=asked.on_budget or self._snapshot.extra["runs"]["on_budget"],
             on_disconnect=asked.on_disconnect,
             metadata=asked.metadata,
             end_user=asked.end_user,
@@ -179,20 +164,25 @@ class Workflows:
     def compiled(self, workflow: str | Mapping[str, Any]) -> Compiled:
         """A workflow by its name, or the one given.
 
-        :raises Fault: ``not_found`` for an unknown name, ``bad_request`` for a wrong shape.
+        :raises Fault: ``not_found`` for an unknown name.
         """
         written = self.written
         if not isinstance(workflow, str):
-            try:
-                return compiled(workflow, None, written.get)
-            except Fault as fault:
-                param = f"workflow.{fault.param}" if fault.param else "workflow"
-                raise Fault("bad_request", fault.message, param=param) from None
+            return compiled(workflow, None, written.get)
         if workflow not in written:
             near = difflib.get_close_matches(workflow[:100], list(written), n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
             raise Fault("not_found", f"There is no such workflow here.{hint}", param="workflow")
         return compiled(written[workflow], workflow, written.get)
+
+    async def usable(self, principal: Principal) -> list[str]:
+        """The configuration's workflows whose agents, models and tools this key may use."""
+        agents, found = self._runs.agents(principal), []
+        for name in self.written:
+            reached, _ = await self._reached(agents, self.compiled(name), ())
+            if all(permitted(agent, principal) for agent in reached):
+                found.append(name)
+        return found
 
     async def beyond(
         self, principal: Principal, reached: Reached, inline: Reached
@@ -209,11 +199,10 @@ class Workflows:
                 if reference in flows:
                     continue
                 made = tool_of(reference, self.written)
-                more = await self._reached(self._runs.agents(principal), made, inline)
-                known = _known(made, {agent.name: agent for agent in more}, self._registry)
-                flaws = [*made.flaws, *check(made.workflow, known)]
-                if flaws:
-                    raise _refused(flaws)
+                more, missing = await self._reached(self._runs.agents(principal), made, inline)
+                found = [*flaws(made, self._world(more)), *missing]
+                if found:
+                    raise refused(Flaw(f"{reference}: {one.path}", one.message) for one in found)
                 flows[reference] = Flow(reference, made.workflow)
                 waiting += [agent for agent in more if agent.name not in agents]
                 agents |= {agent.name: agent for agent in more}
@@ -251,33 +240,43 @@ class Workflows:
     # what it needs
 
     @property
+    def _snapshot(self) -> Snapshot:
+        return self._runs.bench.runtime().snapshot
+
+    @property
     def _registry(self) -> Registry:
         return self._runs.bench.tools()
 
-    @property
-    def _check(self) -> Any:
-        return self._runs.bench.check
+    def _world(self, agents: Iterable[AgentSpec]) -> World:
+        known = {agent.name: agent for agent in agents}
+        models, schemas = chat_models(self._snapshot), self._runs.bench.runtime().schemas
+        return World(known, models, self._registry, schemas)
 
     def _misfit(self, flow: WorkflowSpec, value: Any) -> list[Flaw]:
         if flow.input_schema is None:
             return []
-        return [Flaw("input", text) for text in self._check(flow.input_schema, value)]
+        return [Flaw("input", text) for text in self._runs.bench.check(flow.input_schema, value)]
 
     async def _reached(
         self, agents: Agents, made: Compiled, inline: Iterable[AgentSpec]
-    ) -> tuple[AgentSpec, ...]:
-        """The workflow's own agents, and all that any of them can reach."""
+    ) -> tuple[tuple[AgentSpec, ...], list[Flaw]]:
+        """The workflow's own agents and all that any of them can reach, as far as they can be
+        found; and what is wrong with the reach of those that are found."""
         own = {agent.name: agent for agent in (*inline, *made.agents)}
         found: dict[str, AgentSpec] = {agent.name: agent for agent in made.agents}
-        beyond = [name for agent in own.values() for name in references(agent)]
-        for name in dict.fromkeys((*made.wanted, *beyond)):
+        missing: list[Flaw] = []
+        for name, place in mentioned(made):
             if name in found:
                 continue
-            first = own[name] if name in own else await _named(agents, name)
-            found |= {agent.name: agent for agent in await agents.reach(first, own.values())}
+            try:
+                first = own[name] if name in own else (await agents.get(name))[0]
+                found |= {agent.name: agent for agent in await agents.reach(first, own.values())}
+            except Fault as fault:
+                if fault.kind != "not_found":  # else told with the other flaws
+                    missing.append(Flaw(place, fault.message))
         if len([name for name in found if ":" not in name]) > MAX_REACHED:
-            raise _refused([Flaw("nodes", f"more than {MAX_REACHED} agents are reached")])
-        return tuple(found.values())
+            missing.append(Flaw("nodes", f"more than {MAX_REACHED} agents are reached"))
+        return tuple(found.values()), missing
 
 
 def _flow_tools(agent: AgentSpec) -> list[str]:
@@ -291,37 +290,19 @@ def _of_plan(plan: Plan | None, known: Iterable[AgentSpec]) -> list[AgentSpec]:
     return [parsed(AgentSpec, one) for one in stored if one["name"] not in names]
 
 
-async def _named(agents: Agents, name: str) -> AgentSpec:
-    try:
-        return (await agents.get(name))[0]
-    except Fault as fault:
-        raise Fault("bad_request", f"{fault.message} ({name!r})", param="workflow") from None
-
-
 def _chosen(
-    flow: WorkflowSpec, given: Mapping[str, Any], check_value: Any
+    flow: WorkflowSpec, given: Mapping[str, Any], check_value: Check
 ) -> tuple[WorkflowSpec, list[Flaw]]:
     """The workflow with the settings that its caller chose."""
-    flaws: list[Flaw] = []
+    found: list[Flaw] = []
+    fitting: dict[str, Any] = {}
     for name, value in given.items():
         setting = flow.settings.get(name)
         if setting is None or not setting["open"]:
-            flaws.append(Flaw(f"settings.{name}", "there is no open setting of this name"))
+            found.append(Flaw(f"settings.{name}", "there is no open setting of this name"))
             continue
-        problems = check_value(setting["schema"], value)
-        flaws += [Flaw(f"settings.{name}", text) for text in problems]
-    return set_to(flow, given), flaws
-
-
-def _refused(flaws: Iterable[Flaw]) -> Fault:
-    listed = list(dict.fromkeys(flaws))
-    lines = [f"{flaw.path}: {flaw.message}" if flaw.path else flaw.message for flaw in listed]
-    text = shown("; ".join(lines))
-    errors = [{"path": flaw.path, "message": flaw.message} for flaw in listed]
-    return Fault(
-        "bad_request",
-        f"The workflow can't run: {text}.",
-        param=listed[0].path or "workflow",
-        code="invalid_workflow",
-        data={"errors": errors},
-    )
+        wrong = check_value(setting["schema"], value)
+        found += [Flaw(f"settings.{name}", text) for text in wrong]
+        if not wrong:
+            fitting[name] = value
+    return set_to(flow, fitting), found

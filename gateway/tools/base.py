@@ -182,6 +182,10 @@ class Registry:
             return found
         return next((s.tools().get(name) for s in self._sources if name.startswith(s.prefix)), None)
 
+    def promised(self, name: str) -> bool:
+        """Whether ``name`` is one of a source's, which may bring it sooner or later."""
+        return any(name.startswith(source.prefix) for source in self._sources)
+
     def names(self) -> list[str]:
         """All names."""
         return [*self._tools, *(name for source in self._sources for name in source.tools())]

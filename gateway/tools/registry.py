@@ -48,6 +48,28 @@ def check(snapshot: Snapshot) -> list[Problem]:
     return _read(snapshot, Shop(Threads(), snapshot.base_dir, [])).problems
 
 
+def known(snapshot: Snapshot) -> Registry:
+    """The tools of a configuration for whoever proves what relies on them, before anything is
+    served. Of MCP servers only the names' beginnings are known; nothing can be called."""
+    found = _read(snapshot, Shop(Threads(), snapshot.base_dir, []))
+    tools = [*builtins(SystemClock()), *(tool for _, tool in found.tools.values())]
+    return Registry(tools, [_Away(f"{name}__") for name in found.servers])
+
+
+@dataclass(frozen=True, slots=True)
+class _Away:
+    """An MCP server that nobody has asked."""
+
+    prefix: str
+
+    def tools(self) -> Mapping[str, Tool]:
+        """None are known."""
+        return {}
+
+    async def ready(self) -> None:
+        """Nothing is waited for."""
+
+
 def secrets(snapshot: Snapshot) -> list[str]:
     """The values of headers and variables that are secrets by their names, for the log's filter;
     of ``Bearer abc`` both the whole and ``abc``."""

@@ -96,11 +96,11 @@ async def test_extract_validate_loop(tmp_path: Path) -> None:
 
 async def test_approval_before_sending(tmp_path: Path) -> None:
     for answer, wanted in (
-        ({"action": "approve"}, "send done"),
+        ({"action": "approve"}, "Sent to Ann at time done: Dear Ann"),
         ({"action": "deny", "reason": "too rude"}, "Not sent: too rude"),
     ):
         async with examples(tmp_path, "Dear Ann") as g:
-            use(g, send := spy("send"))
+            use(g, send := spy("time"))
             given = {"to": "Ann", "about": "tea"}
             run_id = await begin(g, {"workflow": "approve-before-sending", "input": given})
             events = await watch(g, run_id, until="run.waiting")
@@ -110,7 +110,7 @@ async def test_approval_before_sending(tmp_path: Path) -> None:
             assert (await answered(g, run_id, asked["interrupt_id"], **answer)).status == 200
             await watch(g, run_id)
             assert (await read(g, run_id))["output"]["text"] == wanted
-            assert len(send.calls) == (1 if wanted == "send done" else 0)
+            assert len(send.calls) == (1 if answer["action"] == "approve" else 0)
 
 
 async def test_a_workflow_can_be_drawn(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:

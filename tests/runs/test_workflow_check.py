@@ -14,6 +14,8 @@ from tests.harness import gateway
 
 NUMBER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"],
           "additionalProperties": False}  # fmt: skip
+INPUT = {**NUMBER, "properties": {**NUMBER["properties"], "list": {
+    "type": "array", "items": {"type": "integer"}}}}  # fmt: skip
 
 
 def call(prompt: str = "hi", **more: Any) -> dict[str, Any]:
@@ -28,6 +30,18 @@ def flaws(nodes: dict[str, Any], parameters: Any = None, **more: Any) -> dict[st
 
 
 FROM_A = {"from": "/nodes/a"}
+
+CASE = "nodes.a.cases[0].when"
+TAKES_TEXT = {
+    "input_schema": {"type": "string"},
+    "nodes": {"b": call("{{ /input }}")},
+    "output": {"from": "/nodes/b"},
+}
+
+
+def when(condition: Any) -> dict[str, Any]:
+    return {"kind": "branch", "cases": [{"when": condition, "to": []}]}
+
 
 CASES: list[tuple[dict[str, Any], Any, str, str]] = [
     ({"a": call("{{ /nodes/b }}"), "b": call("{{ /nodes/a }}")}, FROM_A, "nodes", "wait for"),
@@ -105,12 +119,47 @@ CASES: list[tuple[dict[str, Any], Any, str, str]] = [
         "nodes.a.body.nodes.b.prompt",
         "no node 'z'",
     ),
+    ({"a": call("{{ /item }}")}, FROM_A, "nodes.a.prompt", "begins with one of"),
+    ({"a": call("Dear {{ name }}")}, FROM_A, "nodes.a.prompt", "is no reference"),
+    ({"a": call("Dear {{ /input/n")}, FROM_A, "nodes.a.prompt", "is no reference"),
+    ({"a": call({"from": 3})}, FROM_A, "nodes.a.prompt", "JSON pointer as a text"),
+    ({"a": call()}, {"template": 5}, "nodes.output.value", "'template' takes a text"),
+    ({"a": call()}, {"first": 5}, "nodes.output.value", "'first' takes a list"),
+    ({"a": when({"from": "/input/n", "in": 3})}, FROM_A, CASE, "'in' takes a list"),
+    ({"a": when({"from": "/input/n", "gt": "x"})}, FROM_A, CASE, "'gt' takes a number"),
+    ({"a": when({"all": {"from": "/input"}})}, FROM_A, CASE, "'all' takes a list"),
+    ({"a": when({"from": "/input/n", "equals": "x"})}, FROM_A, CASE, "can never hold"),
+    ({"a": when({"from": "/input", "gt": 1})}, FROM_A, CASE, "object is no number"),
+    (
+        {"a": {"kind": "map", "over": [1], "node": call("{{ /nodes/b }}")}, "b": call()},
+        FROM_A,
+        "nodes.a.node.prompt",
+        "/outer/nodes/b",
+    ),
+    (
+        {"a": {"kind": "map", "over": [1], "node": call("{{ /outer/nodes/b }}")}},
+        FROM_A,
+        "nodes.a.node.prompt",
+        "no node 'b'",
+    ),
+    (
+        {"a": {"kind": "map", "over": [1], "node": {"kind": "call", "model": "m", "x": 1}}},
+        FROM_A,
+        "nodes.a.node.prompt",
+        "is required",
+    ),
+    (
+        {"a": {"kind": "map", "over": {"from": "/input/list"}, "body": TAKES_TEXT}},
+        FROM_A,
+        "nodes.a.over",
+        "integer can't be string",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("nodes", "output", "path", "text"), CASES)
 def test_each_flaw_has_its_path(nodes: Any, output: Any, path: str, text: str) -> None:
-    found = flaws(nodes, {"t": NUMBER}, output=output, input_schema=NUMBER)
+    found = flaws(nodes, {"t": NUMBER}, output=output, input_schema=INPUT)
     assert text in found.get(path, ""), found
 
 
@@ -141,6 +190,49 @@ def test_a_workflow_that_contains_itself_is_refused() -> None:
     assert "contains itself" in made.flaws[0].message
 
 
+async def test_what_is_not_there_is_told_with_the_rest(tmp_path: Path) -> None:
+    """Shapes, agents, models, tools, schemas and the graph: one list, each with its path."""
+    bad = {"type": "nonsense"}
+    nodes = {
+        "call": call(output_schema=bad) | {"model": "nomodel"},
+        "agent": {"kind": "agent", "agent": "nobody", "prompt": "x"},
+        "inline": {
+            "kind": "agent",
+            "agent": {"model": "nomodel", "tools": ["notool"], "handoffs": ["nobody"]},
+            "prompt": "x",
+        },
+        "tool": {"kind": "tool", "tool": "notool"},
+        "args": {"kind": "tool", "tool": "calculator", "arguments": {"expression": 3}},
+        "ask": {"kind": "approval", "message": "?", "form": "schema", "schema": bad},
+        "ring": call("{{ /nodes/ring }}"),
+    }
+    settings = {"tone": {"default": 1, "schema": {"type": "string"}}}
+    async with gateway(tmp_path) as g:
+        body = {"nodes": nodes, "settings": settings, "input_schema": bad}
+        answer = await g.post("/runs", {"workflow": body, "settings": {"none": 1}})
+        assert (answer.status, answer.json()["error"]["code"]) == (400, "invalid_workflow")
+        found = {one["path"] for one in answer.json()["error"]["errors"]}
+        assert found >= {
+            "nodes",
+            "input_schema",
+            "settings.tone.default",
+            "settings.none",
+            "nodes.call.model",
+            "nodes.call.output_schema",
+            "nodes.agent.agent",
+            "nodes.inline.agent",
+            "nodes.inline.agent.model",
+            "nodes.inline.agent.tools",
+            "nodes.tool.tool",
+            "nodes.args.arguments",
+            "nodes.ask.schema",
+        }
+        shapeless = {"nodes": {"a": {"kind": "call"}, "b": {"kind": "tool", "tool": "x", "y": 1}}}
+        error = (await g.post("/runs", {"workflow": shapeless})).json()["error"]
+        paths = [one["path"] for one in error["errors"]]
+        assert paths == ["nodes.a.model", "nodes.a.prompt", "nodes.b.y"]
+
+
 async def test_all_flaws_come_at_once_and_no_run_is_made(tmp_path: Path) -> None:
     async with gateway(tmp_path) as g:
         nodes = {"a": call("{{ /nodes/x }}"), "b": call(needs=["y"])}
@@ -166,13 +258,22 @@ kind = "call"
 model = "none"
 prompt = "{{ /nodes/x }}"
 
+[workflows.bad.nodes.b]
+kind = "tool"
+tool = "calculator"
+arguments = { expression = 3 }
+
 [agents.lost]
 model = "m-openai"
-tools = ["workflow:nowhere", "node:bad/b"]
+tools = ["workflow:nowhere", "node:bad/c", "notool"]
 """
     async with gateway(tmp_path, table) as g:
-        problems = {p.where: p.message for p in check_all(g.state.snapshot)}
+        told = check_all(g.state.snapshot)
+    problems = {p.where: p.message for p in told}
     assert "no node 'x'" in problems["workflows.bad.nodes.a.prompt"]
     assert "no output" in problems["workflows.bad.nodes"]
-    assert "'none' is no model" in problems["workflows.bad"]
-    assert "no node 'b'" in problems["agents.lost.tools"]
+    assert "no chat model 'none'" in problems["workflows.bad.nodes.a.model"]
+    assert "integer can't be string" in problems["workflows.bad.nodes.b.arguments"]
+    lost = " ".join(p.message for p in told if p.where == "agents.lost.tools")
+    for text in ("no workflow 'nowhere'", "no node 'c'", "no tool 'notool'"):
+        assert text in lost

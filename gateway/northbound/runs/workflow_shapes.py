@@ -31,6 +31,7 @@ class Common(TypedDict, total=False):
     needs: list[NodeId]
     join: Literal["all", "any"]
     retries: Annotated[int, Field(ge=0, le=10)]
+    backoff: Annotated[float, Field(ge=0, le=60)]
     timeout: Annotated[float, Field(gt=0)]
     on_error: Literal["fail", "skip", "default_value"]
     default_value: Any
@@ -143,6 +144,8 @@ class ApprovalBody(Common, total=False):
     form: Literal["yes_no", "text", "schema"]
     schema: Schema
     on_deny: Literal["skip", "continue"]
+    expires_in: Annotated[float, Field(gt=0, le=2_592_000)]
+    default: Literal["deny", "approve"]
 
 
 @_STRICT
