@@ -57,8 +57,8 @@ class RetentionTable(Table):
     """Days that the rows of each table are kept: ``0`` keeps nothing past the next sweep,
     ``inf`` keeps all. ``requests`` are single calls, ``rollups`` the daily sums; ``responses``
     and ``conversations`` count from their last use; ``idempotency`` are the answers that an
-    ``Idempotency-Key`` finds again; ``seals`` are who made which sealed reasoning; ``runs`` count from their end, ``run_stubs`` are what then
-    says that there was one."""
+    ``Idempotency-Key`` finds again; ``seals`` are who made which sealed reasoning; ``runs`` count
+    from their end, ``run_stubs`` are what then says that there was one."""
 
     requests: Days = 90.0
     rollups: Days = 800.0

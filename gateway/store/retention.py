@@ -18,8 +18,8 @@ DAYS: dict[str, float] = {
 }
 """Days kept unless ``[store] retention`` says otherwise. ``requests`` takes its ``attempts``
 with it; ``responses`` and ``conversations`` count from their last use; ``idempotency`` are the
-answers that are told again; ``seals`` count from when they were last made; ``runs`` lose their content and leave ``run_stubs``. Keys and accounts
-are kept: budgets are counted on them."""
+answers that are told again; ``seals`` count from when they were last made; ``runs`` lose their
+content and leave ``run_stubs``. Keys and accounts are kept: budgets are counted on them."""
 
 CHUNK = 500
 """Rows deleted in one transaction, so that a sweep never holds up the calls."""
