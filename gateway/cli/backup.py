@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from gateway.cli.books import add_store, with_store
-from gateway.cli.exits import Exit
+from gateway.cli.exits import CommandError, Exit
 from gateway.cli.output import say
 
 if TYPE_CHECKING:
@@ -41,7 +41,12 @@ def run(args: argparse.Namespace) -> int:
     """Write the copy."""
 
     async def work(_: Snapshot, store: Store) -> None:
-        await store.backup(args.file)
+        from gateway.store.base import StoreError
+
+        try:
+            await store.backup(args.file)
+        except StoreError as error:
+            raise CommandError(str(error)) from error
 
     with_store(args, work)
     say(f"The books are copied to {args.file}.")

@@ -281,8 +281,8 @@ class TestBackup:
     def test_it_never_overwrites(self, gateway: Gateway, config: Path) -> None:
         (config.parent / "copy.db").write_text("precious")
         ran = gateway("backup", "copy.db")
-        assert ran.code != Exit.OK
-        assert "exists" in ran.err
+        assert ran.code == Exit.FAILED
+        assert ran.err.startswith("copy.db exists already")
         assert (config.parent / "copy.db").read_text() == "precious"
 
 
