@@ -29,6 +29,8 @@ _OPENING = re.compile(r"[{\[]")
 _FENCE = re.compile(r"```|~~~")
 _GOES_ON = re.compile(r"[\s}\]]*[,:\"'“”]")
 _GOES_INTO = re.compile(r"[\"'”]\s*[:,]\s*\Z")
+_BEGINS = re.compile(r"[{\[]\s*(?:[\"'“”„‘’{\[]|[\w$-]+\s*:)")
+"""What may be the beginning of data: a ``{x}`` or ``[see below]`` is not."""
 
 
 class Unparsable(ValueError):
@@ -59,6 +61,8 @@ def mend(text: str, *, ended: bool = True) -> Mended:
     before, behind = text[begin : value.start], text[value.end :]
     if _is_open(before) or _GOES_INTO.search(before[-100:]) or _GOES_ON.match(behind):
         raise Unparsable("the only JSON in it is part of something larger that can't be read")
+    if _BEGINS.search(before) or _BEGINS.search(behind):
+        raise Unparsable("beside the JSON in it there is some that can't be read")
     if not parses(value.text):
         raise Unparsable("it is no JSON")
     thoughts = (Change.of("thinking", 0, text[:begin], ""),) if begin else ()

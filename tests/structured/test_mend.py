@@ -103,6 +103,10 @@ AMBIGUOUS = {
     "nothing": "",
     "prose alone": "I can't do that.",
     "an unknown escape": r'{"a": "\d", }',
+    "beside one that can't be read": r"""{'b': '\x1f'} {"a": 1}""",
+    "before one that can't be read": r"""{"a": 1} or {'b': '\x1f'}""",
+    "within a list that can't be read": r"""[{']': '\x1f'}, []]""",
+    "before a bare one that can't be read": '{"a": 1} {b: undefined}',
 }
 
 
@@ -167,6 +171,26 @@ def test_what_is_dressed_up_is_found_again(value: object, dress: str) -> None:
     assert mend(dressed).text == text
 
 
+@given(VALUE, st.data(), st.sampled_from(["", "```json\n", "So: ", "<think>a</think>"]))
+def test_what_was_cut_is_never_completed(value: object, data: st.DataObject, dress: str) -> None:
+    text = json.dumps(value)
+    cut = data.draw(st.integers(0, len(text) - 1))
+    with pytest.raises(Unparsable):
+        mend(dress + text[:cut], ended=False)
+
+
+@given(VALUE, st.data())
+def test_at_a_true_end_nothing_but_brackets_is_added(value: object, data: st.DataObject) -> None:
+    text = json.dumps(value)
+    cut = text[: data.draw(st.integers(0, len(text) - 1))]
+    try:
+        mended = mend(cut)
+    except Unparsable:
+        return
+    assert mended.text.startswith(cut)
+    assert set(mended.text.removeprefix(cut)) <= set("]}")
+
+
 @given(st.text(alphabet="{}[]\",:'“” \\ntrueNa1/*#`<think>-.", max_size=80))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
@@ -178,10 +202,16 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         assert mended.text == text
 
 
-@given(
-    st.dictionaries(st.text("ab'\"“x:,{}[] "), st.text("ab'\"“x:,{}[] "), min_size=1, max_size=3)
+ODD = st.text("ab'\"“x:,{}[] \x1f\\")
+ODDITIES = st.recursive(
+    ODD | st.none() | st.integers(-9, 9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(ODD, inner, max_size=3),
+    max_leaves=8,
 )
-def test_strings_survive_pythons_own_way_of_writing(value: dict[str, str]) -> None:
+
+
+@given(st.dictionaries(ODD, ODDITIES, min_size=1, max_size=3) | st.lists(ODDITIES, max_size=3))
+def test_strings_survive_pythons_own_way_of_writing(value: object) -> None:
     """``repr`` of a dict is what a careless program prints: read aright or not at all."""
     try:
         mended = mend(repr(value))
