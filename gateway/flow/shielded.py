@@ -12,7 +12,7 @@ GRACE = 5.0
 """Seconds that shielded work may go on after a cancellation."""
 
 
-async def shielded(work: Coroutine[Any, Any, T], grace: float = GRACE) -> T:
+async def shielded(work: Coroutine[Any, Any, T] | asyncio.Future[T], grace: float = GRACE) -> T:
     """Run ``work`` to its end even if the caller is cancelled meanwhile, but no longer than
     ``grace`` seconds after that; then raise the cancellation (fault kind K19).
 

@@ -30,8 +30,10 @@ class Ending:
         call = self._call
         seconds = call.runtime.clock.monotonic() - call.started
         call.runtime.metrics.call_ended(self._call_end(seconds))
-        self._state.logs.access(self._access(seconds))
-        call.trace.span.set("http.response.status_code", self._status())
+        status = self._status()
+        if self._state.logs.tells(status):
+            self._state.logs.access(self._access(seconds))
+        call.trace.span.set("http.response.status_code", status)
         call.trace.span.end(self._kind() or None)
 
     def _access(self, seconds: float) -> Access:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 import uvicorn
 
 from adapters.canonical.faults import Fault
+from gateway.http.coalescing import Coalescing
 from gateway.http.exchange import STALLED
 from gateway.http.middleware import App
 from gateway.services.state import State
@@ -41,6 +42,7 @@ class Server(uvicorn.Server):
         server = state.snapshot.server
         config = uvicorn.Config(
             app,
+            http=Coalescing,
             log_config=None,
             access_log=False,
             lifespan="off",

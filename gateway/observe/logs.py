@@ -81,10 +81,13 @@ class Logs:
         """From now on ``secret`` is in no line."""
         self.scrubber.register(secret)
 
+    def tells(self, status: int) -> bool:
+        """Whether a call that ended with ``status`` has its line at this level."""
+        return (logging.WARNING if status >= 500 else logging.INFO) >= self._level
+
     def access(self, record: Access) -> None:
         """The one line of a call: a warning where the fault was not the caller's."""
-        level = logging.WARNING if record.status >= 500 else logging.INFO
-        if level >= self._level:
+        if self.tells(record.status):
             name = "warning" if record.status >= 500 else "info"
             self.put(time.time(), name, ACCESS, record.fields())
 

@@ -12,6 +12,7 @@ The rules that every implementation keeps (design promises 6, 8, 9 and section 8
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any, Literal, Protocol
@@ -213,8 +214,9 @@ class Store(ResponseBook, IdempotencyBook, PromptBook, RunBook, SealBook, Protoc
         """
         ...
 
-    async def settle_attempt(self, settlement: Settlement) -> None:
-        """Settle once; a second settlement of the same attempt changes nothing."""
+    def settle_attempt(self, settlement: Settlement) -> asyncio.Future[None]:
+        """Settle once; a second settlement of the same attempt changes nothing. It is under way
+        when this returns, and committed when the future is done."""
         ...
 
     async def record_refusal(self, request: RequestRow, end: RequestEnd) -> None:

@@ -53,8 +53,8 @@ class LedgerBook:
             raise
         return opened
 
-    async def settle_attempt(self, settlement: Settlement) -> None:
-        await self._db.write(self.enter, Settle(settlement), self._durability, must=True)
+    def settle_attempt(self, settlement: Settlement) -> asyncio.Future[None]:
+        return self._db.write(self.enter, Settle(settlement), self._durability, must=True)
 
     async def record_refusal(self, request: RequestRow, end: RequestEnd) -> None:
         entry = Close(request.id, self._clock.wall(), end, request)
