@@ -189,8 +189,10 @@ class Books:
         now = runtime.clock.monotonic()
         self._record(name, fault, probe=one.probe)
         if fault is None or fault.row.trips == "yes":
-            ttft = None if settled.ttft_ms is None else settled.ttft_ms / 1000
-            runtime.stats.observe(name, now, ttft)
+            taken = settled.ttft_ms
+            if taken is None and fault is None:
+                taken = settled.total_ms  # vectors, and what ends well without content
+            runtime.stats.observe(name, now, None if taken is None else taken / 1000)
         runtime.metrics.attempt_ended(_attempt_end(self._call, one, settled))
         end_try(one.span, settled)
 

@@ -40,6 +40,12 @@ ALIASES = (
     alias("reversed", ("chat", "fault-reversed-data")),
     alias("flaky", ("chat", "fault-once-500"), retries=2),
     alias("moved", ("chat", "fault-status-503"), ("openai", "sim-embed")),
+    alias(
+        "fastest",
+        ("chat", "sim-embed+fault-slow-headers-0.4"),
+        ("openai", "sim-embed+quick"),
+        strategy="least_latency",
+    ),
     alias("broken", ("chat", "fault-half-json")),
     alias("silent", ("chat", "fault-no-response")),
     alias("limited", ("chat", "fault-status-429-retry-after-7")),
@@ -203,3 +209,16 @@ async def test_who_may_ask(g: Harness) -> None:
     body = {"model": "embed", "input": "x"}
     assert (await g.post("/v1/embeddings", body, key=None)).status == 401
     assert (await g.post("/v1/embeddings", body, key="test-elsewhere-key")).status in (403, 404)
+
+
+async def test_the_fastest_is_known_by_its_whole_answers(g: Harness) -> None:
+    """Vectors have no first content: their latency is that of the whole answer."""
+    for _ in range(4):
+        body = {"model": "fastest", "input": "hello"}
+        assert (await g.post("/v1/embeddings", body)).status == 200
+    slow = g.simulator.log.of("sim-embed+fault-slow-headers-0.4")
+    assert (len(slow), len(g.simulator.log)) == (1, 4)
+    found = (await g.get("/admin/deployments")).json()["deployments"]
+    seconds = {row["deployment"]: row["first_content_seconds"] for row in found}
+    assert seconds["openai/sim-embed+quick"] < 0.4
+    assert 0.4 < seconds["chat/sim-embed+fault-slow-headers-0.4"] < 5
