@@ -6,9 +6,9 @@ from adapters.canonical.faults import Fault
 from adapters.wire.json import dumps
 from gateway.http.exchange import Exchange
 from gateway.http.following import EventStream, Reading, follow
+from gateway.http.run_views import Rest, View, check_place
 from gateway.northbound.runs.background import BackgroundFrames
 from gateway.policy.auth import Principal
-from gateway.runs.hub import Told
 from gateway.services.background import Background
 from gateway.services.responses import Session
 from gateway.services.state import State
@@ -36,7 +36,7 @@ class BackgroundDoor:
             named = [(name.encode(), value.encode()) for name, value in headers.items()]
             await self._exchange.answer(200, shown, named)
             return
-        frames = _After(await self._background.frames(row), -1)
+        frames = Rest(_view(await self._background.frames(row)), 0)
         self._state.live.discard(self._exchange)  # it goes on without its readers
         reading = Reading(row.birth.id, 0, frames, headers, opening=b"")
         await follow(self._state, self._exchange, reading)
@@ -47,28 +47,19 @@ async def background_stream(
 ) -> EventStream:
     """A background response as a stream, from a reader's place on.
 
-    :raises Fault: ``bad_request`` for a place that is none.
+    :raises Fault: ``bad_request`` for a place that is none, or lies ahead of the stream.
     """
     if starting_after is not None and starting_after < 0:
         text = "starting_after is a sequence_number of this stream: 0 or more."
         raise Fault("bad_request", text, param="starting_after")
-    seen = -1 if starting_after is None else starting_after
-    frames = _After(await background.frames(row), seen)
+    got = 0 if starting_after is None else starting_after + 1
+    if got:
+        await check_place(state.store, row.birth.id, _view(await background.frames(row)), got)
+    frames = Rest(_view(await background.frames(row)), got)
     reading = Reading(row.birth.id, 0, frames, {RUN: row.birth.id}, opening=b"")
     return EventStream(state, reading)
 
 
-class _After:
-    """The frames behind a place; they are counted like their ``sequence_number``, from 0."""
-
-    __slots__ = ("_frames", "_next", "_seen")
-
-    def __init__(self, frames: BackgroundFrames, seen: int) -> None:
-        self._frames = frames
-        self._seen = seen
-        self._next = 0
-
-    def __call__(self, page: list[Told]) -> bytes:
-        frames = self._frames.feed(one.body for one in page)
-        first, self._next = self._next, self._next + len(frames)
-        return b"".join(frames[max(0, self._seen + 1 - first) :])
+def _view(frames: BackgroundFrames) -> View:
+    """Frames are counted like their ``sequence_number``, from 0."""
+    return lambda page: frames.feed(one.body for one in page)

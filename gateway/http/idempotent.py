@@ -174,6 +174,16 @@ def _key(scope: Scope) -> str | None:
     return None
 
 
+def own_key(key: str | None) -> str | None:
+    """The key, for a door that keeps its own.
+
+    :raises Fault: ``bad_request`` where it is no key.
+    """
+    if key is not None:
+        _place(key)
+    return key
+
+
 def _place(key: str) -> str:
     """Under what the answer is kept: not the key itself, which may hold anything.
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request, Response
-from fastapi.responses import JSONResponse
 
 from adapters.canonical.faults import Fault
 from adapters.wire.json import dumps
 from gateway.http.deps import Caller, Gateway, state_of
 from gateway.http.following import EventStream, Reading
+from gateway.http.idempotent import own_key
 from gateway.http.kept import Body
-from gateway.http.run_views import VIEWS
+from gateway.http.run_views import VIEWS, Rest, check_place
 from gateway.northbound.runs.bodies import (
     NewRun,
     parse_answer,
@@ -20,7 +20,7 @@ from gateway.northbound.runs.bodies import (
     parse_run,
     parse_top_up,
 )
-from gateway.northbound.runs.queries import Listing, TokenRequest
+from gateway.northbound.runs.queries import Listing, parse_token
 from gateway.northbound.runs.shown import (
     event_page,
     run_list,
@@ -37,7 +37,7 @@ from gateway.runs.hub import told_row
 from gateway.runs.tail import PAGE, PAGE_BYTES
 from gateway.services.runs import Runs
 from gateway.services.state import State
-from gateway.services.stream_tokens import LONGEST, check_token, make_token
+from gateway.services.stream_tokens import check_token, make_token
 from gateway.store.runs import RunQuery, RunRow
 
 router = APIRouter()
@@ -67,7 +67,7 @@ def _shown(row: RunRow, status: int = 200) -> Response:
 @router.post("/runs")
 async def begin(request: Request, caller: Caller, body: Body, runs: Service) -> Response:
     """Begin a run: 201 and where it is, or with ``stream`` its events from the first on."""
-    key = request.headers.get("idempotency-key")
+    key = own_key(request.headers.get("idempotency-key"))
     asked: NewRun | NewWorkflow
     if is_workflow(body):
         asked = parse_workflow_run(body)
@@ -138,7 +138,7 @@ async def events(request: Request, state: Gateway, row: Followed) -> Response:
     """The events after the reader's place: a stream that follows the run, or a page of JSON."""
     view = request.query_params.get("format")
     if view is not None:
-        return _projected(request, state, row, view)
+        return await _projected(request, state, row, view)
     cursor = _cursor(request, row)
     if "application/json" in request.headers.get("accept", ""):
         return await _page(state, row, cursor)
@@ -147,14 +147,18 @@ async def events(request: Request, state: Gateway, row: Followed) -> Response:
     return EventStream(state, Reading(row.birth.id, cursor, headers={RUN: row.birth.id}))
 
 
-def _projected(request: Request, state: State, row: RunRow, view: str) -> Response:
+async def _projected(request: Request, state: State, row: RunRow, view: str) -> Response:
     """The run in another vocabulary; the reader's place counts that one's frames."""
     make = VIEWS.get(view)
     if make is None:
         text = f"format is one of {', '.join(VIEWS)}."
         raise Fault("bad_request", text, param="format")
-    frames = make(row.birth.id, row.birth.created_at, _seen(request))
-    return EventStream(state, Reading(row.birth.id, 0, frames, {RUN: row.birth.id}))
+    run_id, created, got = row.birth.id, row.birth.created_at, _seen(request)
+    if got:
+        whole = await check_place(state.store, run_id, make(run_id, created), got)
+        if whole and row.standing.ended_at is not None:
+            return Response(status_code=204)
+    return EventStream(state, Reading(run_id, 0, Rest(make(run_id, created), got), {RUN: run_id}))
 
 
 def _seen(request: Request) -> int:
@@ -196,14 +200,14 @@ def _place(text: str) -> int:
 
 @router.post("/runs/{run_id}/stream-tokens", status_code=201)
 async def stream_token(
-    run_id: str, runs: Service, state: Gateway, caller: Caller, wanted: TokenRequest | None = None
-) -> JSONResponse:
+    run_id: str, runs: Service, state: Gateway, caller: Caller, body: Body
+) -> Response:
     """A token for ``EventSource``: this run's events, to read, for some minutes."""
+    seconds = parse_token(body)
     await runs.get(caller, run_id)
-    seconds = LONGEST if wanted is None else wanted.ttl_seconds
     token, until = await make_token(state.store, run_id, state.runtime.clock.wall(), seconds)
     path = f"/runs/{run_id}/events?token={token}"
-    return JSONResponse({"token": token, "expires_at": until, "path": path}, 201)
+    return _json({"token": token, "expires_at": until, "path": path}, 201)
 
 
 # commands

@@ -102,8 +102,15 @@ def problems(
 
 
 def _told(error: ValidationError, value: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """By path, what is wrong; of a choice of shapes, with the one that the caller has begun."""
     details = error.errors(include_url=False, include_input=False)
-    return [(_path(detail, value), _rule(detail)) for detail in details]
+    told = [(_path(detail, value), _rule(detail)) for detail in details]
+    begun = {at[:cut] for at, _ in told for cut in range(len(at)) if at[cut] in ".["}
+    return [
+        one
+        for one, detail in zip(told, details, strict=True)
+        if one[0] not in begun or not detail["type"].endswith("_type")
+    ]
 
 
 def _fault(error: ValidationError, value: Mapping[str, Any]) -> Fault:

@@ -6,7 +6,7 @@ Whatever affects a run's status is a row of :data:`MOVES`. Pure.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, get_args
 
 Status = Literal[
     "queued",
@@ -20,6 +20,8 @@ Status = Literal[
     "cancelled",
     "expired",
 ]
+
+STATUSES: tuple[Status, ...] = get_args(Status)
 
 ENDED: frozenset[str] = frozenset({"completed", "failed", "incomplete", "cancelled", "expired"})
 """No event follows. ``incomplete`` is not ``failed``: a limit ended the run, not a fault."""

@@ -12,15 +12,13 @@ import secrets
 from adapters.canonical.faults import Fault
 from gateway.store.base import Store
 
-LONGEST = 900.0
-"""Seconds."""
 PREFIX = "st-gw-"
 
 
 async def make_token(store: Store, run_id: str, now: float, seconds: float) -> tuple[str, float]:
     """A fresh token for a run, and when it ends. It is shown once and never stored."""
     token = PREFIX + secrets.token_urlsafe(32)
-    until = now + min(seconds, LONGEST)
+    until = now + seconds
     await store.add_stream_token(_digest(token), run_id, now, until)
     return token, until
 

@@ -36,7 +36,7 @@ class BudgetBody(TypedDict, total=False):
     usd: Annotated[Decimal, Field(ge=0)] | None
     tokens: NotNegative | None
     tool_calls: NotNegative | None
-    seconds: Annotated[float, Field(gt=0)] | None
+    seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None
 
 
 @_STRICT

@@ -30,19 +30,19 @@ INLINE = "agent"
 @_STRICT
 class RunBody(TypedDict, total=False):
     """The body of ``POST /runs``. ``agent`` is the name of a stored agent or a whole one;
-    ``agents`` are further inline ones, for hand-overs and as tools."""
+    ``agents`` are further inline ones, for hand-overs and as tools. Null is left out."""
 
     agent: Name | AgentBody
     agents: Annotated[list[AgentBody], Field(max_length=50)]
     workflow: str | dict[str, Any]
     input: Required[str | FastList[Item]]
-    budget: BudgetBody
-    on_budget: Literal["incomplete", "wait"]
-    on_disconnect: Literal["continue", "cancel"]
-    metadata: Annotated[dict[MetadataKey, MetadataValue], Field(max_length=16)]
-    previous_run_id: str
-    user: str
-    stream: bool
+    budget: BudgetBody | None
+    on_budget: Literal["incomplete", "wait"] | None
+    on_disconnect: Literal["continue", "cancel"] | None
+    metadata: Annotated[dict[MetadataKey, MetadataValue], Field(max_length=16)] | None
+    previous_run_id: str | None
+    user: str | None
+    stream: bool | None
 
 
 @_STRICT
@@ -111,7 +111,8 @@ def parse_run(body: bytes) -> NewRun:
 
     :raises Fault: ``bad_request`` with ``param``.
     """
-    given = validated(_RUN, read_object(body, DEFAULT_LIMITS))
+    read = validated(_RUN, read_object(body, DEFAULT_LIMITS))
+    given = {name: value for name, value in read.items() if value is not None}
     agent = given.get("agent")
     if agent is None:
         raise Fault("bad_request", "agent is required: a name, or a whole agent.", param="agent")
@@ -155,7 +156,8 @@ def parse_answer(body: bytes) -> Answer:
     action, content = given["action"], given.get("content")
     if action == "result" and content is None and "structured" not in given:
         raise Fault("bad_request", "result needs content: what came of the call.", param="content")
-    if action == "top_up" and not _amounts(given.get("budget", {})):
+    added = _amounts(given.get("budget", {}))
+    if action == "top_up" and not any(float(amount) for amount in added.values()):
         raise Fault("bad_request", "top_up needs a budget: what is added.", param="budget")
     return Answer(
         action=action,
@@ -165,7 +167,7 @@ def parse_answer(body: bytes) -> Answer:
         structured=given.get("structured"),
         is_error=given.get("is_error", False),
         reason=given.get("reason"),
-        added=_amounts(given.get("budget", {})),
+        added=added,
     )
 
 
@@ -192,8 +194,8 @@ def parse_top_up(body: bytes) -> Mapping[str, Any]:
     :raises Fault: ``bad_request`` with ``param``.
     """
     added = _amounts(validated(_BUDGET, read_object(body, DEFAULT_LIMITS)))
-    if not added:
-        text = "Say what is added: any of usd, tokens, tool_calls, seconds."
+    if not any(float(amount) for amount in added.values()):
+        text = "Say what is added: some of usd, tokens, tool_calls, seconds."
         raise Fault("bad_request", text)
     return added
 

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, with_config
+from typing_extensions import TypedDict
+
+from gateway.northbound.base import DEFAULT_LIMITS
+from gateway.northbound.body import read_object, validated
 
 LONGEST_TOKEN = 15 * 60
 """Seconds: a stream token lasts no longer (design section 9)."""
@@ -20,9 +26,20 @@ class Listing(BaseModel):
     after: str | None = None
 
 
-class TokenRequest(BaseModel):
-    """How many seconds a token lasts."""
+@with_config(ConfigDict(extra="forbid"))
+class TokenBody(TypedDict, total=False):
+    """The body of ``POST /runs/{id}/stream-tokens``."""
 
-    model_config = ConfigDict(extra="forbid")
+    ttl_seconds: Annotated[float, Field(gt=0, le=LONGEST_TOKEN)]
 
-    ttl_seconds: float = Field(default=LONGEST_TOKEN, gt=0, le=LONGEST_TOKEN)
+
+_TOKEN = TypeAdapter(TokenBody)
+
+
+def parse_token(body: bytes) -> float:
+    """How many seconds a token lasts; an empty body is as long as may be.
+
+    :raises Fault: ``bad_request`` with ``param``.
+    """
+    given = validated(_TOKEN, read_object(body or b"{}", DEFAULT_LIMITS))
+    return float(given.get("ttl_seconds", LONGEST_TOKEN))
