@@ -151,7 +151,8 @@ class Request:
     names: sent on when the southbound dialect is ``origin``, else reported as dropped.
     ``headers`` are the few caller headers that belong to the origin dialect's protocol
     (``anthropic-beta``); never authorisation. ``continues``: a provider of the origin dialect
-    holds what came before, so nobody else can answer.
+    holds what came before, so nobody else can answer. ``truncate``: whether the oldest turns may
+    be left out where the model's window is too small; ``None`` leaves it to the alias.
     """
 
     model: str
@@ -172,6 +173,7 @@ class Request:
     service_tier: str | None = None
     verbosity: str | None = None
     store: bool | None = None
+    truncate: bool | None = None
     stream: bool = False
     extras: Mapping[str, Any] = NO_EXTRAS
     headers: Mapping[str, str] = NO_EXTRAS

@@ -67,7 +67,7 @@ PARTLY: Mapping[str, frozenset[str]] = {
 
 ANYWAY: Mapping[str, Mapping[str, Any]] = {
     CHAT: {"include_obfuscation": False},
-    RESPONSES: {"include_obfuscation": False, "truncation": "disabled"},
+    RESPONSES: {"include_obfuscation": False},
     MESSAGES: {"type": "custom"},
 }
 """Values that only say what happens without them, so that leaving them out loses nothing."""

@@ -34,6 +34,9 @@ ENCRYPTED = "reasoning.encrypted_content"
 LOGPROBS = "message.output_text.logprobs"
 """Values of ``include``."""
 
+TRUNCATION: Mapping[bool | None, str] = {True: "auto", False: "disabled"}
+"""``truncation``, by whether the oldest turns may be left out."""
+
 INCOMPLETE: Mapping[str, Reason] = {
     "max_output_tokens": "length",
     "content_filter": "content_filter",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from adapters.canonical.facts import Facts
 from adapters.canonical.faults import Fault
 from adapters.canonical.request import Request
+from adapters.registry import DIALECTS
 from gateway.policy.tokens import Estimate, estimate
 from gateway.policy.window import Fit, Policy, fit
 from gateway.settings.snapshot import Target
@@ -45,6 +46,8 @@ class Counted:
     def fit(self, target: Target, policy: Policy) -> Fit:
         """The request as ``target``'s window takes it, trimmed where ``policy`` allows.
 
+        What the caller said of it goes before ``policy``, the alias's; a provider that leaves out
+        the oldest turns itself is left to it.
         Only the input and what the caller asked for count: a model's own maximum is cut by the
         provider to what is left.
 
@@ -52,6 +55,13 @@ class Counted:
         """
         facts = target.deployment.facts
         asked = self._request.sampling.max_output_tokens or 0
+        said = self._request.truncate
+        if said is False:
+            policy = "refuse"
+        elif said and _truncates(target):
+            return Fit(self._request, {})
+        elif said and policy == "refuse":
+            policy = "trim_history"
         if facts.window is None or self.size + asked <= facts.window:
             return Fit(self._request, {})
         return fit(self._request, facts, policy, asked)
@@ -65,3 +75,8 @@ class Counted:
             needed = numbers["estimated_input_tokens"] + numbers["reserved_output_tokens"]
             return f"window {numbers['context_window']} < {needed} needed"
         return None
+
+
+def _truncates(target: Target) -> bool:
+    """Whether the target's protocol has a word for leaving out what does not fit."""
+    return DIALECTS[target.deployment.provider.dialect].FIELDS["truncate"].to is not None

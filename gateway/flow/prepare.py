@@ -6,6 +6,8 @@ failover, repair (fault kind K06). Pure.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from adapters.canonical.facts import Price, constrain
 from adapters.canonical.faults import Fault
 from adapters.canonical.pairing import check_results
@@ -15,6 +17,7 @@ from gateway.flow.context import Prepared
 from gateway.flow.count import Counted
 from gateway.flow.seals import Makers
 from gateway.flow.stops import own_stops
+from gateway.flow.summary import summarised
 from gateway.policy.tokens import Estimate
 from gateway.policy.tokens import estimate as measured
 from gateway.settings.snapshot import Alias, Deployment, Target
@@ -45,20 +48,18 @@ def prepare(
     facts = deployment.facts
     request, trimmed = counted.fit(target, alias.context)
     _check_history(request, deployment)
-    sent, stops = own_stops(makers.bound(request, alias, target), deployment)
+    shown, added = summarised(makers.bound(request, alias, target), alias, target)
+    sent, stops = own_stops(shown, deployment)
     fitted = constrain(sent, facts)
     dialect = DIALECTS[deployment.provider.dialect]
     asked = negotiate(fitted.request, dialect.name, facts, as_it_comes=verify)
     sent = fitted.request if asked is None else asked.request
     encoded = dialect.encode(sent, deployment.model, facts)
+    if added:
+        encoded = replace(encoded, injected=(*added, *encoded.injected))
     dropped = (*fitted.dropped, *encoded.dropped)
     if strict and dropped:
-        raise Fault(
-            "unsupported",
-            f"{deployment.name} can't carry {', '.join(dropped)}, and x-gateway-strict forbids "
-            "to leave anything out. Remove the fields, or send the request without that header.",
-            param=dropped[0],
-        )
+        raise _lossy(deployment, dropped)
     estimate = measured(request, facts) if trimmed else counted.estimate(facts)
     output = counted.output(facts)
     return Prepared(
@@ -72,6 +73,15 @@ def prepare(
         nano=reservation(estimate, output, facts.price),
         asked=asked,
         stops=stops,
+    )
+
+
+def _lossy(deployment: Deployment, dropped: tuple[str, ...]) -> Fault:
+    return Fault(
+        "unsupported",
+        f"{deployment.name} can't carry {', '.join(dropped)}, and x-gateway-strict forbids to "
+        "leave anything out. Remove the fields, or send the request without that header.",
+        param=dropped[0],
     )
 
 

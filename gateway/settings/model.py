@@ -224,6 +224,7 @@ class AliasTable(Table):
     structured: Literal["hold", "verify"] = "hold"
     max_repairs: Count = 2
     on_invalid_arguments: Literal["pass", "repair"] = "pass"
+    reasoning_summary: Literal["auto", "concise", "detailed"] | None = None
     redaction: RedactionMode | None = None
     prompt: str | None = None
     fenced: list[Literal["variables", "tool_results"]] = []

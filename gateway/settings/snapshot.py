@@ -122,6 +122,7 @@ class Alias:
     structured: Literal["hold", "verify"] = "hold"
     max_repairs: int = 2
     on_invalid_arguments: Literal["pass", "repair"] = "pass"
+    reasoning_summary: Literal["auto", "concise", "detailed"] | None = None
     redaction: Literal["off", "mask", "reversible", "block"] | None = None
     prompt: str | None = None
     fenced: tuple[str, ...] = ()

@@ -34,8 +34,9 @@ SOUTH: tuple[tuple[str, str], ...] = (
 OURS = {
     "sampling.n": "as many calls",
     "sampling.stop": "the gateway ends the answer",
+    "truncate": "the gateway trims",
 }
-"""What the gateway does itself where a protocol refuses it."""
+"""What the gateway does itself where a protocol refuses it, or has no word for it."""
 
 OWN = ("memory.", "style.", "prompt")
 """Canonical places that no provider sees: the gateway acts on them."""
@@ -52,6 +53,7 @@ test holds it equal to them.
   is a 400 instead.
 - *refused*: a 400 that names the field, because leaving it out would change what the caller gets.
 - *own*: the gateway's own matter; no provider sees it.
+- *as many calls*, *the gateway ...*: the protocol can't, so the gateway does it.
 
 What a model's facts say comes on top: a field that the model refuses is dropped and named, a value
 out of its range is clamped and named in `x-gateway-adjusted`. Fields that no table knows go through

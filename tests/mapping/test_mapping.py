@@ -14,7 +14,7 @@ from gateway.northbound.anthropic_messages import MESSAGES
 from gateway.northbound.base import Limits
 from gateway.northbound.openai_chat import CHAT
 from gateway.northbound.openai_responses import RESPONSES
-from tests.mapping.page import NORTH, OWN, PAGE, cell, page
+from tests.mapping.page import NORTH, OURS, OWN, PAGE, cell, page
 
 FACTS = Facts("m", capabilities=CAPABILITIES, thinking="manual", max_output=32_000)
 
@@ -190,6 +190,8 @@ def test_nothing_is_lost_in_silence(north: str, name: str, south: str) -> None:
     named = any(path.split(".")[0].split("[")[0] == name for path in dropped)
     if told == "*dropped*":
         assert named, dropped
+    elif told in {f"*{does}*" for does in OURS.values()}:
+        assert not named, dropped
     elif told != "*own*":
         assert named or body != plain, f"{name} is lost without a word"
         assert body != plain or set(dropped) != set(before)

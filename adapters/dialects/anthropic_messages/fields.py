@@ -72,6 +72,7 @@ FIELDS: Mapping[str, Field] = {
     "safety_identifier": _mapped("metadata.user_id", "Where no end user is named."),
     "service_tier": _mapped("service_tier", "auto; default is standard_only; others dropped."),
     "verbosity": _dropped("The API has no verbosity."),
+    "truncate": Field("mapped", None, "The gateway leaves out what it must."),
     "store": _dropped("The API stores no answers; false is what it does anyway."),
     "stream": _mapped("stream"),
     "extras": _mapped("*", "From a caller of this protocol; others are dropped by name."),

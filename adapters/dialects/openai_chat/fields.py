@@ -56,6 +56,7 @@ FIELDS: Mapping[str, Field] = {
     "end_user": Field("mapped", "user"),
     "safety_identifier": Field("mapped", "safety_identifier"),
     "service_tier": Field("mapped", "service_tier"),
+    "truncate": Field("mapped", None, "The gateway leaves out what it must."),
     "store": Field("mapped", "store"),
     "stream": Field("mapped", "stream", "Usage is always asked for at its end."),
     "extras": Field("mapped", None, "Only from a chat caller; dropped and named else."),

@@ -19,7 +19,7 @@ from adapters.dialects.openai_responses.notes import Notes
 from adapters.dialects.openai_responses.tools import wire_choice, wire_tools
 from adapters.wire.call import Encoded, WireCall
 from adapters.wire.json import dumps
-from adapters.wire.openai_responses import ENCRYPTED, LOGPROBS
+from adapters.wire.openai_responses import ENCRYPTED, LOGPROBS, TRUNCATION
 
 PATH = "/responses"
 
@@ -29,6 +29,7 @@ _SAME_NAME: tuple[tuple[str, Callable[[Request], Any]], ...] = (
     ("top_p", lambda r: r.sampling.top_p),
     ("top_logprobs", lambda r: r.sampling.top_logprobs),
     ("parallel_tool_calls", lambda r: r.parallel_tools),
+    ("truncation", lambda r: TRUNCATION.get(r.truncate)),
     ("metadata", lambda r: r.metadata),
     ("user", lambda r: r.end_user),
     ("safety_identifier", lambda r: r.safety_identifier),

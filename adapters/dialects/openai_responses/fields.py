@@ -49,6 +49,7 @@ FIELDS: Mapping[str, Field] = {
     "end_user": Field("mapped", "user"),
     "safety_identifier": Field("mapped", "safety_identifier"),
     "service_tier": Field("mapped", "service_tier"),
+    "truncate": Field("mapped", "truncation", "The provider leaves out what it must."),
     "store": Field("mapped", "store", "`false` unless the caller asked."),
     "stream": Field("mapped", "stream"),
     "extras": Field("mapped", None, "Only from a Responses caller; dropped and named else."),

@@ -50,6 +50,11 @@ FIELDS: Mapping[str, Field] = {
     "tools": Field("mapped", "tools", "Tools other than functions go to the same dialect only."),
     "top_logprobs": Field("mapped", "sampling.top_logprobs"),
     "top_p": Field("mapped", "sampling.top_p"),
-    "truncation": Field("mapped", "extras", _SAME),
+    "truncation": Field(
+        "mapped",
+        "truncate",
+        "`auto` lets the oldest turns go where the window is too small, `disabled` refuses; "
+        "both over the alias's own `context`.",
+    ),
     "user": Field("mapped", "end_user"),
 }

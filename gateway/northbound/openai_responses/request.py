@@ -26,7 +26,7 @@ from adapters.canonical.request import (
     Tool,
     ToolChoice,
 )
-from adapters.wire.openai_responses import DIALECT, ENCRYPTED, LOGPROBS
+from adapters.wire.openai_responses import DIALECT, ENCRYPTED, LOGPROBS, TRUNCATION
 from gateway.northbound.allow import cleaned, lost, unknown
 from gateway.northbound.base import DEFAULT_LIMITS, Asked, Limits, Memory, Style
 from gateway.northbound.body import read_object, validated
@@ -36,7 +36,7 @@ from gateway.northbound.openai_responses.resource import ECHOED, MCP_LOGIN
 
 Json = Mapping[str, Any]
 
-_SENT_ON = frozenset({"include", "max_tool_calls", "truncation"})
+_SENT_ON = frozenset({"include", "max_tool_calls"})
 """Fields with a shape that still have no canonical word."""
 _KNOWN = frozenset(shapes.Body.__annotations__) - _SENT_ON
 _BEGINNINGS = ("input", "prompt", "previous_response_id", "conversation")
@@ -78,6 +78,7 @@ def parse(
         safety_identifier=given.get("safety_identifier"),
         service_tier=given.get("service_tier"),
         verbosity=text.get("verbosity"),
+        truncate=_truncate(given.get("truncation")),
         stream=bool(given.get("stream")),
         extras=_extras(given, text, dropped),
     )
@@ -202,6 +203,10 @@ def _reasoning(given: Json | None, dropped: list[str]) -> Reasoning | None:
         return None
     extras = unknown(given, _REASONING, "reasoning", dropped)
     return Reasoning(effort=given.get("effort"), summary=given.get("summary"), extras=extras)
+
+
+def _truncate(given: str | None) -> bool | None:
+    return None if given is None else given == TRUNCATION[True]
 
 
 def _cache(given: Json) -> Cache | None:

@@ -219,6 +219,7 @@ class Resolver:
             structured=table.structured,
             max_repairs=table.max_repairs,
             on_invalid_arguments=table.on_invalid_arguments,
+            reasoning_summary=table.reasoning_summary,
             redaction=table.redaction,
             prompt=table.prompt,
             fenced=tuple(table.fenced),

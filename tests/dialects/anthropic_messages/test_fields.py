@@ -65,8 +65,9 @@ SAMPLES: dict[str, Any] = {
     "headers": {"anthropic-beta": "x"},
 }
 
-ELSEWHERE = {"model", "origin", "continues", "prompt", "sampling.limit_name"}
-"""Rows whose value is the gateway's business: alias, caller's dialect and words, prompts."""
+ELSEWHERE = {"model", "origin", "continues", "prompt", "sampling.limit_name", "truncate"}
+"""Rows whose value is the gateway's business: alias, caller's dialect and words, prompts, what
+fits the window."""
 
 COMPANIONS: dict[str, dict[str, Any]] = {
     "tool_choice": {"tools": SAMPLES["tools"]},

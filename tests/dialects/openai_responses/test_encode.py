@@ -519,9 +519,9 @@ def test_a_caller_of_this_protocol_loses_nothing(ask: Any, send: Any, plain_mode
             verbosity="low",
             extras={
                 "include": ["web_search_call.action.sources"],
-                "truncation": "auto",
                 "text": {"stance": "firm"},
             },
+            truncate=True,
             headers={"openai-beta": "b"},
         ),
         plain_model,

@@ -115,8 +115,8 @@ def test_every_field_arrives(parse: Any) -> None:
     assert (request.parallel_tools, request.metadata, request.verbosity) == (False, {}, "low")
     assert (request.end_user, request.safety_identifier, request.service_tier) == ("u", "s", "flex")
     assert request.stream
+    assert request.truncate is True
     assert request.extras == {
-        "truncation": "auto",
         "max_tool_calls": 2,
         "include": ["x.y"],
         "stream_options": {"include_obfuscation": False},
