@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-import orjson
-
 from adapters.simulator import mind
 from adapters.simulator.words import Answer, Ask, Call, Refuse, Say
+from adapters.wire.json import dumps
 
 Args = Mapping[str, str]
 MAX_PIECES = 100_000
@@ -107,13 +106,13 @@ _INVALID = {"the_schema": "does not know this", "answer": 42}
 def invalid_then_valid(ask: Ask, args: Args) -> Answer:
     """JSON that breaks the schema in the first N answers of a conversation, then a good one."""
     if ask.turn < int(args["N"]):
-        return Answer((Say(orjson.dumps(_INVALID).decode()),))
+        return Answer((Say(dumps(_INVALID).decode()),))
     return Answer((Say(mind.content(ask)),))
 
 
 def always_invalid(ask: Ask, args: Args) -> Answer:
     """JSON that never fits the schema."""
-    return Answer((Say(orjson.dumps(_INVALID).decode()),))
+    return Answer((Say(dumps(_INVALID).decode()),))
 
 
 def _quotes(text: str) -> str:

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import orjson
-
 from adapters.simulator.seal import seal, sign
 from adapters.simulator.voice import Told, as_mapping, nibbles, pieces
 from adapters.simulator.words import (
@@ -23,6 +21,7 @@ from adapters.simulator.words import (
     Trouble,
     Usage,
 )
+from adapters.wire.json import dumps, loads_exact
 
 _STOP = {
     "stop": "end_turn",
@@ -104,7 +103,7 @@ def _omits_thinking(told: Told) -> bool:
 def _input(arguments: str) -> Any:
     """The arguments as JSON; a whole body can't carry anything else."""
     try:
-        return orjson.loads(arguments or "{}")
+        return loads_exact((arguments or "{}").encode())
     except ValueError:
         return {"INVALID_JSON": arguments}
 
@@ -118,7 +117,7 @@ def whole(told: Told) -> bytes:
     }
     if told.usage is not None:
         message["usage"] = usage(told.usage)
-    return orjson.dumps(message)
+    return dumps(message)
 
 
 class _Events:
@@ -160,7 +159,7 @@ class _Events:
 
     def _send(self, kind: FrameKind, name: str, **fields: Any) -> Frame:
         self._number += 1
-        data = orjson.dumps({"type": name, **fields})
+        data = dumps({"type": name, **fields})
         padded = data[:-1] + b" " * (self._number * 7 % 16) + b"}"
         return Frame(kind, b"event: " + name.encode() + b"\ndata: " + padded + b"\n\n")
 
@@ -211,10 +210,10 @@ def error_object(trouble: Trouble) -> dict[str, Any]:
 
 def error(trouble: Trouble, request_id: str) -> bytes:
     """The body of an error."""
-    return orjson.dumps({**error_object(trouble), "request_id": request_id})
+    return dumps({**error_object(trouble), "request_id": request_id})
 
 
 def break_off(trouble: Trouble, sent: Sequence[Frame]) -> tuple[Frame, ...]:
     """An error in the middle of a stream."""
-    data = orjson.dumps({**error_object(trouble), "request_id": "req_broken"})
+    data = dumps({**error_object(trouble), "request_id": "req_broken"})
     return (Frame("terminal", b"event: error\ndata: " + data + b"\n\n"),)

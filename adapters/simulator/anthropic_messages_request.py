@@ -6,12 +6,11 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import orjson
-
 from adapters.simulator.meter import tokens
 from adapters.simulator.reading import Conversation, inline
 from adapters.simulator.voice import argument_text
 from adapters.simulator.words import Ask, Body, Media, ToolSpec
+from adapters.wire.json import dumps
 
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 _LIFETIMES = {"5m": 300, "1h": 3600}
@@ -100,7 +99,7 @@ def _prefixes(body: Body, whole: int) -> Iterator[tuple[str, int, int]]:
     size = 0
     for block in _blocks(body):
         control = block.get("cache_control")
-        bare = orjson.dumps({key: value for key, value in block.items() if key != "cache_control"})
+        bare = dumps({key: value for key, value in block.items() if key != "cache_control"})
         digest.update(bare)
         size += tokens(str(block.get("text", "")) or bare.decode())
         if control:

@@ -13,11 +13,10 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-import orjson
-
 from adapters.simulator.arguments import instance
 from adapters.simulator.meter import part_tokens
 from adapters.simulator.words import Answer, Ask, Call, Part, Refuse, Say, Think, ToolSpec
+from adapters.wire.json import dumps, loads_exact
 
 _VERBS = frozenset(
     {"a", "an", "the", "get", "set", "find", "search", "list", "read", "write", "run", "call"}
@@ -48,10 +47,10 @@ def content(ask: Ask) -> str:
     if schema is None:
         schema, prompt = _schema_in_words(ask)
     if schema is not None:
-        return orjson.dumps(instance(schema, prompt)).decode()
+        return dumps(instance(schema, prompt)).decode()
     if ask.json_object or _object_in_words(ask):
         keys = _KEYS.findall(ask.prompt) if _SPEAKS_OF_KEYS.search(ask.prompt) else ["echo"]
-        return orjson.dumps(dict.fromkeys(keys or ["echo"], ask.prompt)).decode()
+        return dumps(dict.fromkeys(keys or ["echo"], ask.prompt)).decode()
     lines = [
         f"The tool {one.name} {'failed' if one.is_error else 'says'}: {one.text}"
         for one in ask.results
@@ -146,7 +145,7 @@ def call(tool: ToolSpec, prompt: str) -> Call:
         return Call(tool.name, prompt, free_form=True)
     given = _given(tool.name, prompt)
     value = given if given is not None else instance(tool.schema, _without(tool.name, prompt))
-    return Call(tool.name, orjson.dumps(value if isinstance(value, dict) else {}).decode())
+    return Call(tool.name, dumps(value if isinstance(value, dict) else {}).decode())
 
 
 def _given(name: str, prompt: str) -> dict[str, object] | None:
@@ -159,7 +158,7 @@ def _given(name: str, prompt: str) -> dict[str, object] | None:
         depth += {"{": 1, "}": -1}.get(prompt[place], 0)
         if depth == 0:
             try:
-                value = orjson.loads(prompt[found.end() : place + 1])
+                value = loads_exact(prompt[found.end() : place + 1].encode())
             except ValueError:
                 return None
             return value if isinstance(value, dict) else None

@@ -25,6 +25,7 @@ from adapters.simulator.words import (
     Trouble,
     Usage,
 )
+from adapters.wire.json import dumps
 
 _FINISH = {
     "stop": "stop",
@@ -173,7 +174,7 @@ def whole(told: Told) -> bytes:
     }
     if told.usage is not None:
         answer["usage"] = usage(told.usage)
-    return orjson.dumps(answer)
+    return dumps(answer)
 
 
 def _choice_body(told: Told, index: int) -> dict[str, Any]:

@@ -13,8 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
-import orjson
-
 from adapters.simulator import judge_messages, mind, more
 from adapters.simulator.catalogue import Kind
 from adapters.simulator.http import Request
@@ -37,6 +35,7 @@ from adapters.simulator.words import (
     Trouble,
     Wait,
 )
+from adapters.wire.json import dumps, loads_exact
 
 Result = TypeVar("Result")
 Words = Mapping[Kind, tuple[Word, ...]]
@@ -202,7 +201,7 @@ class Provider:
         return Reply(200, headers, (Frame("body", data),))
 
     def _json(self, value: object, voice: Voice) -> Reply:
-        return self._whole(orjson.dumps(value), voice)
+        return self._whole(dumps(value), voice)
 
     def _error(self, voice: Voice, trouble: Trouble) -> Reply:
         headers = dict(voice.headers(self._mint))
@@ -249,7 +248,7 @@ def _authorise(headers: Mapping[str, str], voice: Voice) -> None:
 
 def _parsed(data: bytes) -> Any:
     try:
-        return orjson.loads(data)
+        return loads_exact(data)
     except ValueError:
         return None
 

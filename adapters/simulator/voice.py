@@ -8,9 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 
-import orjson
-
 from adapters.simulator.words import Answer, Ask, Body, Frame, FrameKind, Trouble, Usage
+from adapters.wire.json import dumps
 
 _ALPHABET = "0123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _PIECES = re.compile(r"\S{1,24}\s{0,8}|\s{1,32}")
@@ -72,7 +71,7 @@ def nibbles(text: str, size: int = 6) -> tuple[str, ...]:
 
 def event(kind: FrameKind, value: object, name: str | None = None) -> Frame:
     """One SSE event as the vendors write it, named or not."""
-    data = orjson.dumps(value)
+    data = dumps(value)
     if name is None:
         return Frame(kind, b"data: " + data + b"\n\n")
     return Frame(kind, b"event: " + name.encode() + b"\ndata: " + data + b"\n\n")
@@ -85,7 +84,7 @@ def padding(number: int) -> str:
 
 def argument_text(value: object) -> str:
     """Compact JSON as text."""
-    return orjson.dumps(value).decode()
+    return dumps(value).decode()
 
 
 def as_mapping(value: object) -> Mapping[str, object]:

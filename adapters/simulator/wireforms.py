@@ -10,10 +10,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
-import orjson
-
 from adapters.simulator.wirefaults import Scene, body_of, edited
 from adapters.simulator.words import Frame, Reply
+from adapters.wire.json import dumps, loads_exact
 
 _USAGE = re.compile(rb'("(?:input|output|prompt|completion|total)_tokens":\s*)\d+')
 _INPUT = re.compile(rb'("input_tokens":)\d+')
@@ -86,10 +85,10 @@ def reversed_data(reply: Reply, scene: Scene) -> Reply:
     """Embeddings only: the vectors in the opposite order, each with its index."""
 
     def turn(data: bytes) -> bytes:
-        body = orjson.loads(data)
+        body = loads_exact(data)
         if isinstance(body.get("data"), list):
             body["data"].reverse()
-        return orjson.dumps(body)
+        return dumps(body)
 
     return reply if reply.stream else _every(reply, turn)
 

@@ -8,12 +8,8 @@ parts and back, without loss: what the canonical words do not know stays in ``ex
 from __future__ import annotations
 
 import base64
-import json
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
-
-import orjson
 
 from adapters.canonical.events import Reason, Usage
 from adapters.canonical.parts import (
@@ -32,7 +28,7 @@ from adapters.canonical.parts import (
     ToolResult,
     Url,
 )
-from adapters.wire.json import dumps
+from adapters.wire.json import dumps, loads_exact
 from adapters.wire.usage import Counts
 
 NAME: Dialect = "anthropic-messages"
@@ -122,17 +118,6 @@ def usage_object(usage: Usage | None) -> dict[str, Any]:
 
 # --------------------------------------------------------------------------- JSON
 
-_LONG_INTEGER = re.compile(rb"\d{19}")
-
-
-def loads(data: bytes) -> Any:
-    """Parse strictly, integers of any size kept (the fast parser rounds those beyond 64 bits).
-
-    :raises ValueError: where the bytes are no JSON or no UTF-8.
-    """
-    found = orjson.loads(data)
-    return json.loads(data) if _LONG_INTEGER.search(data) else found
-
 
 def input_of(arguments: str) -> dict[str, Any] | None:
     """A tool call's raw arguments as the object that ``input`` must be; none at all is ``{}``.
@@ -142,7 +127,7 @@ def input_of(arguments: str) -> dict[str, Any] | None:
     if not arguments.strip():
         return {}
     try:
-        found = loads(arguments.encode())
+        found = loads_exact(arguments.encode())
     except ValueError:  # no JSON, or a lone surrogate
         return None
     return found if isinstance(found, dict) else None

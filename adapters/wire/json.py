@@ -8,6 +8,7 @@ written by :func:`dumps`, which falls back to the standard library for such an i
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import orjson
@@ -23,11 +24,23 @@ def dumps(value: Any) -> bytes:
 
 
 def loads(data: bytes) -> Any:
-    """Parse a provider's JSON.
+    """Parse a provider's JSON; integers beyond 64 bits become floats.
 
     :raises ValueError: where the bytes are no JSON or no UTF-8.
     """
     return orjson.loads(data)
+
+
+def loads_exact(data: bytes) -> Any:
+    """Parse as strictly, integers of any size kept.
+
+    :raises ValueError: where the bytes are no JSON or no UTF-8.
+    """
+    found = orjson.loads(data)
+    return json.loads(data) if _LONG_INTEGER.search(data) else found
+
+
+_LONG_INTEGER = re.compile(rb"\d{19}")
 
 
 def _default(value: Any) -> Any:

@@ -45,6 +45,25 @@ async def raw(sim, data: bytes, seconds: float = 1.0) -> bytes:
 # ---------------------------------------------------------------- the log
 
 
+async def test_integers_keep_their_size(http, sim):
+    big = 2**70
+    tool = {"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}
+    body = chat("sim-tool", f'add {{"n": {big}}}', tools=[tool], seed=big)
+    status, answer = await ask(http, sim, body)
+    (call,) = answer["choices"][0]["message"]["tool_calls"]
+    assert (status, call["function"]["arguments"]) == (200, f'{{"n":{big}}}')
+    assert sim.log[-1].body["seed"] == big
+    messages = {
+        "model": "claude-sonnet-4-6+sim-tool",
+        "max_tokens": 100,
+        "messages": body["messages"],
+        "tools": [{"name": "add", "input_schema": {"type": "object"}}],
+    }
+    headers = {"x-api-key": "k", "anthropic-version": "2023-06-01"}
+    async with http.post(sim.url + "/v1/messages", json=messages, headers=headers) as answer:
+        assert f'"input":{{"n":{big}}}'.encode() in await answer.read()
+
+
 async def test_the_log_has_what_came_and_when(http, sim):
     before = time.monotonic()
     body = chat("echo")

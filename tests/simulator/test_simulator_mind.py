@@ -43,6 +43,7 @@ def calls(answer: Answer) -> list[tuple[str, object]]:
         ("What is the weather at 你好啊集团 now", ("get_weather", {"city": "你好啊集团"})),
         ("use add on 17 and -4", ("add", {"a": 17, "b": -4})),
         ('add {"a": 5, "b": {"c": 6}} now', ("add", {"a": 5, "b": {"c": 6}})),
+        (f'add {{"a": {2**70}, "b": -{2**64}}}', ("add", {"a": 2**70, "b": -(2**64)})),
         ("add with b=2, a=1", ("add", {"a": 1, "b": 2})),
     ],
 )

@@ -17,8 +17,8 @@ from adapters.canonical.events import (
 )
 from adapters.dialects.anthropic_messages.errors import in_stream
 from adapters.dialects.anthropic_messages.stream import Stream, malformed, split_extras, truncated
-from adapters.wire.anthropic_messages import NAME, loads, part_of, reason_of, usage_of
-from adapters.wire.json import loads as fast_loads
+from adapters.wire.anthropic_messages import NAME, part_of, reason_of, usage_of
+from adapters.wire.json import loads, loads_exact
 from adapters.wire.sse import Frame
 
 
@@ -36,7 +36,7 @@ class MessagesDecoder:
         if self._stream.done:
             return []
         try:
-            found = fast_loads(frame.data)
+            found = loads(frame.data)
         except ValueError:
             return self._fail("an event is no valid JSON")
         if not isinstance(found, dict):
@@ -55,7 +55,7 @@ class MessagesDecoder:
         """All events of a whole JSON body, its terminal included."""
         self._stream.done = True
         try:
-            found = loads(data)
+            found = loads_exact(data)
         except ValueError:
             return [malformed("the body is no valid JSON")]
         if not isinstance(found, dict):

@@ -30,7 +30,7 @@ from adapters.canonical.faults import Fault
 from adapters.canonical.parts import Opaque, Part, Text, Thinking, ToolCall
 from adapters.dialects.anthropic_messages.errors import in_stream
 from adapters.wire.anthropic_messages import NAME, part_of, reason_of, usage_of
-from adapters.wire.json import loads
+from adapters.wire.json import loads_exact
 
 Json = Mapping[str, Any]
 
@@ -228,7 +228,7 @@ class Stream:
 def _parsed(raw: str) -> Any:
     """A server tool's streamed input; the raw text where it was cut off in the middle."""
     try:
-        return loads(raw.encode())
+        return loads_exact(raw.encode())
     except ValueError:
         return raw
 
