@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import getpass
 import json
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gateway.cli.exits import CommandError, Exit
@@ -17,7 +18,7 @@ from gateway.cli.run_books import add_run, with_ledger
 
 if TYPE_CHECKING:
     from gateway.runs.ledger import Ledger
-    from gateway.runs.spec import Answer
+    from gateway.runs.spec import Action, Answer
     from gateway.runs.state import Interrupt, Run
 
 EXAMPLES = """\
@@ -29,6 +30,7 @@ examples:
   gateway runs approve run_4f0c… --edit '{"to": "bob"}'
   gateway runs approve run_4f0c… --result "12 degrees"  what came of a call that is yours, or in doubt
   gateway runs approve run_4f0c… --rerun               make a call that is in doubt again
+  gateway runs approve run_4f0c… --top-up '{"usd": 0.5}'
 """  # noqa: E501
 
 
@@ -53,6 +55,8 @@ def add(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     answers.add_argument("--result", metavar="TEXT", help="the call's result")
     answers.add_argument("--error", metavar="TEXT", help="the call did not work")
     answers.add_argument("--rerun", action="store_true", help="make the call again")
+    answers.add_argument("--top-up", metavar="JSON", help="add to the budget that is used up")
+    answers.add_argument("--stop", action="store_true", help="let the used-up budget end the run")
     answers.add_argument("--fail", metavar="REASON", help="end the run")
     parser.set_defaults(run=approve)
 
@@ -101,20 +105,48 @@ def _question(run: Run, wanted: str | None) -> Interrupt:
 
 
 def _answer(args: argparse.Namespace) -> Answer:
-    from adapters.canonical.parts import Text
+    """What the options say; without any, yes."""
     from gateway.runs.spec import Answer
 
-    if args.deny is not None:
-        return Answer("deny", reason=args.deny)
-    if args.edit is not None:
-        return Answer("edit", arguments=_json_object(args.edit))
-    if args.result is not None:
-        return Answer("result", content=(Text(args.result),))
-    if args.error is not None:
-        return Answer("error", reason=args.error)
-    if args.fail is not None:
-        return Answer("fail", reason=args.fail)
-    return Answer("rerun" if args.rerun else "approve")
+    for action, fields in GIVEN.items():
+        value = getattr(args, action)
+        if value not in (None, False):
+            return Answer(action, **fields(value))
+    return Answer("approve")
+
+
+def _reason(text: str) -> dict[str, Any]:
+    return {"reason": text}
+
+
+def _content(text: str) -> dict[str, Any]:
+    from adapters.canonical.parts import Text
+
+    return {"content": (Text(text),)}
+
+
+GIVEN: Mapping[Action, Callable[[Any], dict[str, Any]]] = {
+    "deny": _reason,
+    "edit": lambda text: {"arguments": _json_object(text)},
+    "result": _content,
+    "error": _reason,
+    "rerun": lambda _: {},
+    "fail": _reason,
+    "top_up": lambda text: {"added": _amounts(text)},
+    "stop": lambda _: {},
+}
+"""By action, which is an option of ``approve``: how its value goes into the answer."""
+
+
+def _amounts(text: str) -> dict[str, Any]:
+    """What is added to a budget, by the same rules as over HTTP."""
+    from adapters.canonical.faults import Fault
+    from gateway.northbound.runs.bodies import parse_top_up
+
+    try:
+        return dict(parse_top_up(text.encode()))
+    except Fault as fault:
+        raise CommandError(f"--top-up: {fault.message}", Exit.USAGE) from None
 
 
 def _json_object(text: str) -> dict[str, Any]:

@@ -29,8 +29,9 @@ LOOK_EVERY = 0.3
 """Seconds between looks into the books."""
 PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0)
 """Seconds before a connection is made again; the last one counts from then on."""
-ENDED = frozenset({204})
-GONE = frozenset({401, 403, 404, 410})
+ENDED = 204
+PASSING = frozenset({408, 425, 429})
+"""Refusals that another try may not meet; all others below 500 stay."""
 
 Told = Callable[[dict[str, Any]], None]
 
@@ -89,19 +90,22 @@ async def follow_books(ledger: Ledger, run_id: str, after: int, tell: Told) -> N
     row = await ledger.store.run(run_id)
     if row is None or row.swept:
         raise Lost(run_id)
-    while True:
+    if after > row.standing.last_seq:
+        raise CommandError(f"The run has {row.standing.last_seq} events, and {after} is not there.")
+    while row is not None and (row.standing.ended_at is None or after < row.standing.last_seq):
         for event in await ledger.read(run_id, after):
             after = event.seq
             tell(event.shown())
             if event.terminal:
                 return
         await asyncio.sleep(LOOK_EVERY)
+        row = await ledger.store.run(run_id)
 
 
 async def follow_url(url: str, run_id: str, after: int, tell: Told) -> None:
     """Follow the event stream to the run's end, connecting again as often as it takes.
 
-    :raises CommandError: the gateway refuses.
+    :raises CommandError: the gateway refuses, or there can be none at this URL.
     """
     import asyncio
 
@@ -115,45 +119,58 @@ async def follow_url(url: str, run_id: str, after: int, tell: Told) -> None:
         place, tries = event["seq"], 0
         tell(event)
 
-    timeout = httpx.Timeout(10.0, read=60.0)
-    async with httpx.AsyncClient(base_url=url, timeout=timeout) as client:
-        while True:
-            try:
-                if await _stream(client, run_id, lambda: place, told):
-                    return
-            except httpx.HTTPError as error:
-                say(f"The connection was lost ({type(error).__name__}); trying again.")
-            await asyncio.sleep(PAUSES[min(tries, len(PAUSES) - 1)])
-            tries += 1
+    key = os.environ.get("GATEWAY_KEY", "")
+    if not key:
+        raise CommandError("Put the key of the run's project into GATEWAY_KEY.", Exit.USAGE)
+    timeout, headers = httpx.Timeout(10.0, read=60.0), {"authorization": f"Bearer {key}"}
+    try:
+        async with httpx.AsyncClient(base_url=url, timeout=timeout, headers=headers) as client:
+            while True:
+                try:
+                    if await _stream(client, run_id, lambda: place, told):
+                        return
+                except (httpx.NetworkError, httpx.TimeoutException, httpx.RemoteProtocolError,
+                        httpx.HTTPStatusError) as error:  # fmt: skip
+                    say(f"The connection was lost ({type(error).__name__}); trying again.")
+                await asyncio.sleep(PAUSES[min(tries, len(PAUSES) - 1)])
+                tries += 1
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise CommandError(f"{url} can't be called: {error}", Exit.USAGE) from None
 
 
 async def _stream(client: Any, run_id: str, place: Callable[[], int], tell: Told) -> bool:
     """One connection; whether the run has ended with it."""
-    headers = {
-        "authorization": f"Bearer {os.environ.get('GATEWAY_KEY', '')}",
-        "last-event-id": str(place()),
-    }
-    path = f"/runs/{run_id}/events"
-    async with client.stream("GET", path, headers=headers) as reply:
-        if reply.status_code in ENDED:
+    from gateway.runs.events import TERMINAL
+
+    headers = {"last-event-id": str(place())}
+    async with client.stream("GET", f"/runs/{run_id}/events", headers=headers) as reply:
+        if reply.status_code == ENDED:
             return True
-        if reply.status_code in GONE:
-            message = json.loads(await reply.aread())["error"]["message"]
-            raise CommandError(message)
+        if 400 <= reply.status_code < 500 and reply.status_code not in PASSING:
+            raise CommandError(_refusal(await reply.aread(), reply.status_code))
         reply.raise_for_status()
-        async for event in _events(reply.aiter_lines()):
+        async for event in _events(reply.aiter_bytes()):
             tell(event)
-            if event["type"].startswith("run.") and "trace" in event["data"]:
+            if event["type"] in TERMINAL:
                 return True
     return False
 
 
-async def _events(lines: AsyncIterator[str]) -> AsyncIterator[dict[str, Any]]:
-    """The JSON of each server-sent event; a broken last one is not told."""
-    data: list[str] = []
-    async for text in lines:
-        if text.startswith("data:"):
-            data.append(text[5:].lstrip())
-        elif not text and data:
-            yield json.loads("\n".join(data))
-            data = []
+def _refusal(body: bytes, status: int) -> str:
+    """The gateway's own words, or what somebody before it has said."""
+    try:
+        return str(json.loads(body)["error"]["message"])
+    except (ValueError, LookupError, TypeError):
+        return f"The answer is {status}, and not from a gateway."
+
+
+async def _events(chunks: AsyncIterator[bytes]) -> AsyncIterator[dict[str, Any]]:
+    """The JSON of each server-sent event; a broken last one is not told. Lines end at a newline
+    alone: a text may hold characters that others take for line ends."""
+    rest = b""
+    async for chunk in chunks:
+        *frames, rest = (rest + chunk).split(b"\n\n")
+        for frame in frames:
+            _, found, data = frame.partition(b"data: ")
+            if found:
+                yield json.loads(data)

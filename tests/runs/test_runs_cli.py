@@ -31,12 +31,12 @@ BODY = {
 }
 
 
-async def command(folder: Path, *words: str) -> tuple[int, str, str]:
+async def command(folder: Path, *words: str, key: str = KEY) -> tuple[int, str, str]:
     """``gateway runs …`` on the books of the gateway in ``folder``."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "gateway", "runs", *words,
         cwd=folder,
-        env={**os.environ, **ENVIRONMENT, "PYTHONPATH": str(ROOT), "GATEWAY_KEY": KEY},
+        env={**os.environ, **ENVIRONMENT, "PYTHONPATH": str(ROOT), "GATEWAY_KEY": key},
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
     async with asyncio.timeout(60):
@@ -87,6 +87,70 @@ async def test_an_operator_cancels(tmp_path: Path) -> None:
         events = await watch(g, run_id, seconds=10)
         assert types(events)[-1] == "run.cancelled"
         assert (await read(g, run_id))["status"] == "cancelled"
+
+
+async def test_an_operator_gives_more_or_lets_the_budget_end_it(tmp_path: Path) -> None:
+    async with gateway(tmp_path, SCRIPTED) as g:
+        g.simulator.script("script", [Say("one"), Say("two")])
+        body = {"agent": {"model": "scripted"}, "input": "go", "on_budget": "wait"}
+        for words, status in (
+            (("--top-up", '{"tokens": 99}'), "completed"),
+            (("--stop",), "incomplete"),
+        ):
+            run_id = await begin(g, {**body, "budget": {"tokens": 0}})
+            await watch(g, run_id, until="run.waiting")
+            code, _, err = await command(tmp_path, "approve", run_id, "--top-up", '{"tokens": 0}')
+            assert code == 2, err
+            code, _, err = await command(tmp_path, "approve", run_id, *words)
+            assert code == 0, err
+            await watch(g, run_id)
+            assert (await read(g, run_id))["status"] == status
+
+
+async def test_a_text_is_told_whole_whatever_is_in_it(tmp_path: Path) -> None:
+    """Some take more characters for line ends than the format of event streams has."""
+    text = "one\u2028two\u2029three\x85four\x0bfive\n\nsix"
+    async with gateway(tmp_path, SCRIPTED) as g:
+        g.simulator.script("script", [Say(text)])
+        run_id = await begin(g, {"agent": {"model": "scripted"}, "input": "go"})
+        events = await watch(g, run_id)
+        code, out, err = await command(tmp_path, "tail", run_id, "--url", g.url, "--json")
+        assert code == 0, err
+        assert [json.loads(line) for line in out.split("\n") if line] == events
+
+
+@pytest.mark.parametrize(
+    ("words", "url", "key"),
+    [
+        (("--after", "999"), None, KEY),
+        (("--after", "999"), "here", KEY),
+        ((), "here", "wrong"),
+        ((), "here", ""),
+        ((), "nonsense", KEY),
+    ],
+)
+async def test_what_can_not_come_right_is_not_tried_again(
+    tmp_path: Path, words: tuple[str, ...], url: str | None, key: str
+) -> None:
+    async with gateway(tmp_path, SCRIPTED) as g:
+        g.simulator.script("script", [Say("done")])
+        run_id = await begin(g, {"agent": {"model": "scripted"}, "input": "go"})
+        await watch(g, run_id)
+        place = () if url is None else ("--url", g.url if url == "here" else url)
+        code, out, err = await command(tmp_path, "tail", run_id, *words, *place, key=key)
+        assert code in (1, 2)
+        assert out == ""
+        assert "trying again" not in err
+        assert "Traceback" not in err
+
+
+async def test_a_tail_from_the_end_ends(tmp_path: Path) -> None:
+    async with gateway(tmp_path, SCRIPTED) as g:
+        g.simulator.script("script", [Say("done")])
+        run_id = await begin(g, {"agent": {"model": "scripted"}, "input": "go"})
+        last = str((await watch(g, run_id))[-1]["seq"])
+        for place in ((), ("--url", g.url)):
+            assert await command(tmp_path, "tail", run_id, "--after", last, *place) == (0, "", "")
 
 
 @pytest.mark.parametrize("type", sorted(LINES))
