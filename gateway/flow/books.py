@@ -35,6 +35,8 @@ from gateway.store.base import (
 LEASE_MARGIN = 60.0
 """Seconds that a reservation outlives its attempt's longest time, before it counts as lost."""
 
+ACCIDENT = "The gateway made a mistake."
+
 GONE = "The caller closed the connection before the answer was complete."
 
 
@@ -66,13 +68,14 @@ class Try:
 class Books:
     """One call's entries in the ledger. ``gone`` is why an attempt is cancelled, if one is."""
 
-    __slots__ = ("_call", "_closed", "_opened", "_route", "gone")
+    __slots__ = ("_call", "_closed", "_opened", "_route", "_under_way", "gone")
 
     def __init__(self, call: Call, route: Plan) -> None:
         self._call = call
         self._route = route
         self._opened = False
         self._closed = False
+        self._under_way: Try | None = None
         self.gone = GONE
 
     async def open(
@@ -97,6 +100,7 @@ class Books:
             span.end("refused")
             raise
         self._opened = True
+        self._under_way = one
         call.runtime.leases.add(one.id, hold.lease_until)
         one.rates = opened.rates
         one.marks["reserved"] = clock.monotonic()
@@ -153,6 +157,7 @@ class Books:
         Goes on to its end although the caller be cancelled meanwhile.
         """
         settled = self._settlement(one, fault, chain, last=last)
+        self._under_way = None
         self._closed = self._closed or last
         self._tell(one, fault, settled)
         self._call.runtime.leases.discard(one.id)
@@ -244,12 +249,27 @@ class Books:
         await shielded(self._call.runtime.store.record_refusal(row, end))
 
     async def rates(self) -> Mapping[str, RateState]:
-        """Where the key's rate limits stand, for an answer to a call that took nothing."""
+        """Where the key's rate limits stand, for an answer to a call that took nothing; nothing
+        is told where the store can't say."""
         principal = self._call.principal
         if principal.limits.rpm is None and principal.limits.tpm is None:
             return {}
         runtime = self._call.runtime
-        return await runtime.store.rates(principal.key_id, principal.limits, runtime.clock.wall())
+        now = runtime.clock.wall()
+        with suppress(Fault):
+            return await runtime.store.rates(principal.key_id, principal.limits, now)
+        return {}
+
+    async def broken(self, error: Exception, attempts: int, chain: Sequence[Fault]) -> None:
+        """The call ends by an accident: a mistake of ours, or a store that went away. What is
+        under way is settled and the call closed, as soon as the store can."""
+        fault = error if isinstance(error, Fault) else Fault("internal", ACCIDENT)
+        one = self._under_way
+        with suppress(Fault):  # the accident is what is told
+            if one is not None:
+                await self.settle(one, fault, chain, last=True)
+            elif not self._closed:
+                await self.refused(fault, attempts)
 
     async def left(self, attempts: int, chain: Sequence[Fault]) -> None:
         """The caller left; close the call, unless its last attempt has."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +19,7 @@ from adapters.canonical.events import Failed, Finished
 from adapters.canonical.faults import Fault
 from adapters.registry import DIALECTS
 from gateway.flow.attempt import attempt
-from gateway.flow.books import Books, Try
+from gateway.flow.books import ACCIDENT, Books, Try
 from gateway.flow.context import Call, CallSink, Outcome, Prepared
 from gateway.flow.count import Counted
 from gateway.flow.gate import Gate
@@ -78,6 +79,11 @@ class _Choices:
             await _stop(tasks)
             fault = None if _all_well(tasks) else Fault("cancelled", self._shared.gone)
             await self._shared.close(fault, committed=self._merged.committed)
+            raise
+        except Exception as error:
+            self._shared.gone = STOPPED
+            await _stop(tasks)
+            await self._shared.broken(error, committed=self._merged.committed)
             raise
 
     async def _one(self, part: Call, counted: Counted, number: int) -> Outcome:
@@ -164,6 +170,12 @@ class _Shared:
         self.waiting -= 1
         if self.waiting == 0:
             self.all_reserved.set()
+
+    async def broken(self, error: Exception, *, committed: bool) -> None:
+        """Close the request's row after an accident in one of the choices."""
+        fault = error if isinstance(error, Fault) else Fault("internal", ACCIDENT)
+        with suppress(Fault):  # as in `Books.broken`
+            await self.close(fault, committed=committed)
 
     async def close(self, fault: Fault | None, *, committed: bool) -> None:
         """Close the request's row: the end of all choices together."""

@@ -71,12 +71,15 @@ class Trying(ABC):
     # the order of things
 
     async def run(self) -> Outcome:
-        """The whole call. A caller may leave at any moment, between two attempts too: then
-        the call's own row is closed here, if the attempt under way has not closed it."""
+        """The whole call. A caller may leave at any moment, between two attempts too, and an
+        accident may happen: then the call's own row is closed here, if nothing else has."""
         try:
             return await self._all()
         except asyncio.CancelledError:
             await self._books.left(len(self._notes), self._tries.chain)
+            raise
+        except Exception as error:
+            await self._books.broken(error, len(self._notes), self._tries.chain)
             raise
 
     async def _all(self) -> Outcome:

@@ -12,6 +12,7 @@ from adapters.canonical.faults import Fault
 from gateway.flow.complete import complete
 from gateway.flow.context import Call, Head
 from gateway.flow.leases import SECONDS, Leases
+from gateway.northbound.base import Limits
 from gateway.northbound.openai_chat import CHAT
 from tests.harness import KEY, Harness
 
@@ -32,7 +33,7 @@ class Stuck:
 
 def call_of(g: Harness, body: bytes) -> Call:
     runtime = g.state.runtime
-    asked = CHAT.parse(body, {})
+    asked = CHAT.parse(body, {}, Limits(choices=8))
     (principal,) = (p for p in g.state.keyring.principals() if p.key_name == "caller")
     return Call(
         id=runtime.clock.new_id("req_"),
