@@ -39,6 +39,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     "instructions": {MESSAGES: "system"},
     "messages": {RESPONSES: "input"},
     "arguments": {CHAT: "function.arguments"},
+    "detail": {CHAT: "image_url.detail"},
     "citations": {RESPONSES: "annotations"},
     "reasoning": {MESSAGES: "thinking"},
     "reasoning.effort": {CHAT: "reasoning_effort", MESSAGES: "output_config.effort"},

@@ -32,7 +32,7 @@ CHAT_BODY: dict[str, Any] = {
             "role": "user",
             "content": [
                 {"type": "text", "text": "look"},
-                {"type": "image_url", "image_url": {"url": PNG}},
+                {"type": "image_url", "image_url": {"url": PNG, "detail": "low"}},
                 {"type": "file", "file": {"file_data": PDF, "filename": "a.pdf"}},
             ],
         },
@@ -65,7 +65,7 @@ RESPONSES_BODY: dict[str, Any] = {
             "role": "user",
             "content": [
                 {"type": "input_text", "text": "t"},
-                {"type": "input_image", "image_url": PNG},
+                {"type": "input_image", "image_url": PNG, "detail": "low"},
                 {"type": "input_file", "file_data": PDF, "filename": "a.pdf"},
             ],
         },

@@ -190,7 +190,7 @@ class BlockWriter:
         if isinstance(source, Url) and source.url.startswith("data:"):
             source = self._inline(source.url, where)
         if part.detail not in (None, "auto"):
-            self._notes.drop(f"{where}.detail")
+            self._notes.drop(f"{where}.{self._notes.name('detail')}")
         extras = dict(self._notes.extras(part.extras, where))
         within = extras.pop("source", {})
         if part.kind == "image" or (

@@ -417,7 +417,7 @@ def test_images_inside_tool_results(ask, send, modern):
 
 def test_the_detail_of_an_image_is_dropped_by_name(ask, send, modern):
     sent = send(ask(user(Media("image", IMAGE, detail="high"))), modern)
-    assert sent.dropped == ("messages[0].content[0].detail",)
+    assert sent.dropped == ("messages[0].content[0].image_url.detail",)
     assert send(ask(user(Media("image", IMAGE, detail="auto"))), modern).dropped == ()
 
 
