@@ -210,23 +210,26 @@ class Executor:
         await self.tape.record([draft("agent.started", agent=name, step=step, **told)])
 
     async def _tools(self, agent: AgentSpec) -> tuple[list[ToolSpec], list[str]]:
-        """What the agent can use now, and what it was given that is not to be had."""
+        """What the agent can use now, each once, and what it was given that is not to be had."""
         registry = self._bench.tools()
         await registry.ready([name for name in agent.tools if ":" not in name])
-        found, missing = list(agent.client_tools), []
+        found: dict[str, ToolSpec] = {tool.name: tool for tool in agent.client_tools}
+        missing = []
         for name in agent.tools:
             if ":" in name:
-                found.append(self._child(name))
+                child = self._child(name)
+                found.setdefault(child.name, child)
                 continue
             try:
                 specs = registry.specs([name])
             except Fault:
                 specs = []
             usable = [s for s in specs if self._bench.may_use(self._birth.key_id, s.name)]
-            found += usable
+            for spec in usable:
+                found.setdefault(spec.name, spec)
             if not usable:
                 missing.append(name)
-        return found, missing
+        return list(found.values()), missing
 
     def _child(self, reference: str) -> ToolSpec:
         """The tool that an agent or a workflow is."""

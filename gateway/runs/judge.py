@@ -12,12 +12,12 @@ from typing import Any
 
 from gateway.runs import contract
 from gateway.runs.arguments import Check, Refused, digest, read
-from gateway.runs.asking import handoff_target, offered
+from gateway.runs.asking import child_name, handoff_target, offered
 from gateway.runs.ending import said
 from gateway.runs.events import Draft, draft
 from gateway.runs.spec import AgentSpec
 from gateway.runs.state import Call, Run, Thread
-from gateway.tools.base import Policy, ToolSpec
+from gateway.tools.base import Policy, ToolSpec, matches
 
 Drafts = tuple[Draft, ...]
 
@@ -70,10 +70,22 @@ def find_tool(run: Run, call: Call) -> ToolSpec | None:
 
 
 def policy(agent: AgentSpec, tool: ToolSpec) -> Policy:
-    """The agent's word on a tool, else the tool's own, else leave to use it. A tool whose
-    definition has changed since it was pinned needs a person again, whoever allowed it."""
-    word: Policy = agent.tool_policy.get(tool.name) or tool.policy or "allow"
+    """The agent's word on a tool, else the tool's own, else leave to use it. Of several words of
+    the agent the one that names the tool counts, else the longest. A tool whose definition has
+    changed since it was pinned needs a person again, whoever allowed it."""
+    words = [word for word in agent.tool_policy if matches(_called(word), tool.name)]
+    own = agent.tool_policy[max(words, key=_weight)] if words else None
+    word: Policy = own or tool.policy or "allow"
     return "approve" if tool.changed and word == "allow" else word
+
+
+def _called(word: str) -> str:
+    """The name of the tool that a word of a policy means: ``agent:NAME`` has another one."""
+    return child_name(word) if ":" in word else word
+
+
+def _weight(word: str) -> tuple[bool, int]:
+    return not word.endswith("*"), len(word)
 
 
 def interrupt_id(prefix: str, call: Call) -> str:

@@ -15,8 +15,12 @@ from typing import Any
 
 from adapters.canonical.faults import Fault
 from adapters.canonical.plain import parsed, plain
+from adapters.canonical.request import PromptRef
+from gateway.flow.context import Runtime
+from gateway.flow.prompting import named
 from gateway.northbound.runs.agents import parse_agent
 from gateway.policy.auth import Principal
+from gateway.runs.asking import child_name, handoff_name
 from gateway.runs.spec import AgentSpec
 from gateway.settings.problems import Problem
 from gateway.settings.snapshot import Snapshot
@@ -94,7 +98,28 @@ def _loose_ends(
     for other in references(agent):
         if other not in known:
             problems.append(Problem(where, f"refers to {other!r}, which is no agent of this file"))
-    return problems
+    flaw = idle_rule(agent, known.values())
+    return problems if flaw is None else [*problems, Problem(f"{where}.contract", flaw)]
+
+
+def idle_rule(agent: AgentSpec, everybody: Iterable[AgentSpec]) -> str | None:
+    """Why a rule of the agent's contract could never be kept or broken: it speaks of a tool that
+    nobody has. What must come before may be done by another of ``everybody``."""
+    own, all_names = _callable(agent), [name for one in everybody for name in _callable(one)]
+    for number, rule in enumerate(agent.contract):
+        where = f"contract[{number}] speaks of"
+        mine = rule.before if rule.kind == "require" else rule.tool
+        if mine is not None and not any(matches(name, mine) for name in own):
+            return f"{where} {mine!r}, which is no tool of this agent"
+        if rule.kind == "require" and not any(matches(n, str(rule.tool)) for n in all_names):
+            return f"{where} {rule.tool!r}, which is no tool of any agent here"
+    return None
+
+
+def _callable(agent: AgentSpec) -> list[str]:
+    """What the agent's model can call, by its names there."""
+    tools = [child_name(name) if ":" in name else name for name in agent.tools]
+    return [*tools, *(t.name for t in agent.client_tools), *map(handoff_name, agent.handoffs)]
 
 
 def references(agent: AgentSpec) -> list[str]:
@@ -205,11 +230,31 @@ def fit(agent: AgentSpec, principal: Principal, snapshot: Snapshot, registry: Re
         text = f"The key {principal.key_name!r} may not use the tool {barred[0]!r} of {place}."
         raise Fault("forbidden", text, code="tool_not_allowed", param="tools")
     if agent.output_schema is not None:
-        try:
-            Schemas().checker(agent.output_schema)
-        except SchemaRefused as why:
-            text = f"The output_schema of {place} can't be used: {why}."
-            raise Fault("bad_request", text, param="output_schema") from None
+        _usable(agent.output_schema, f"The output_schema of {place}", "output_schema")
+    for tool in agent.client_tools:
+        _usable(tool.parameters, f"The schema of the tool {tool.name!r} of {place}", "tools")
+
+
+def _usable(schema: Mapping[str, Any], what: str, param: str) -> None:
+    try:
+        Schemas().checker(schema)
+    except SchemaRefused as why:
+        raise Fault("bad_request", f"{what} can't be used: {why}.", param=param) from None
+
+
+def fit_together(agents: Iterable[AgentSpec], runtime: Runtime) -> None:
+    """Check what agents of a run are told, and what rules bind them, with all of them at hand.
+
+    :raises Fault: ``not_found`` or ``bad_request``, naming the agent.
+    """
+    everybody = tuple(agents)
+    for agent in everybody:
+        flaw = idle_rule(agent, everybody)
+        if flaw is not None:
+            text = f"The contract of agent {agent.name!r} can't be kept: {flaw}."
+            raise Fault("bad_request", text, param="contract")
+        if agent.prompt is not None:
+            named(runtime, PromptRef(agent.prompt), "openai-responses")
 
 
 def permitted(agent: AgentSpec, principal: Principal) -> bool:

@@ -31,7 +31,7 @@ from gateway.runs.state import MAIN, Run
 from gateway.runs.status import ENDED, STATUSES
 from gateway.runs.supervisor import Bounds, Supervisor
 from gateway.runs.tasks import Task, authoritative
-from gateway.services.agents import Agents, file_agents, fit
+from gateway.services.agents import Agents, file_agents, fit, fit_together
 from gateway.store.base import Store
 from gateway.store.runs import Birth, RunQuery, RunRow, TaskRow
 from gateway.tools.base import Registry
@@ -120,6 +120,7 @@ class Runs:
         runtime = self._runtime()
         for agent in reached:
             fit(agent, principal, runtime.snapshot, self._tools())
+        fit_together(reached, runtime)
         spec = RunSpec(
             kind="agent",
             agent=first.name,

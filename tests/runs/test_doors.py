@@ -10,7 +10,7 @@ import pytest
 
 from adapters.simulator import Call, Say
 from tests.harness import KEY, Answer, Harness, alias, gateway
-from tests.runs.following import begin, read, types, watch
+from tests.runs.following import begin, data, read, types, watch
 from tests.runs.tools import spy, use
 
 SCRIPTED = alias("scripted", ("openai", "script"), retries=0)
@@ -54,6 +54,54 @@ async def test_a_wrong_field_is_named_where_it_stands(
         answer = await g.post("/runs", body)
         assert refusal(answer) == (400, param)
         assert "must be a string;" not in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"tools": ["calculator", "calculator"]}, "tools"),
+        ({"tools": ["calculator", {"name": "calculator"}]}, "tools"),
+        ({"tools": [{"name": "mine", "parameters": {"type": "nothing"}}]}, "tools"),
+        ({"tools": ["calculator"], "tool_policy": {"calculater": "deny"}}, "tool_policy"),
+        ({"tools": ["calculator"], "contract": ["at_most 1 calculater"]}, "contract"),
+        ({"tools": ["calculator"], "contract": ["require x before calculator"]}, "contract"),
+        ({"instructions": "Be brief.", "prompt": "support"}, "prompt"),
+        ({"prompt": "nothing"}, "prompt.id"),
+    ],
+)
+async def test_what_an_agent_is_told_of_must_be_there(
+    tmp_path: Path, fields: Any, param: str
+) -> None:
+    """Else a misspelt ban or approval would be one that nobody keeps."""
+    async with gateway(tmp_path, SCRIPTED) as g:
+        status, named = refusal(await g.post("/runs", agent(**fields)))
+        assert status in (400, 404)
+        assert named == param
+        assert (await g.get("/runs", key=KEY)).json()["data"] == []
+
+
+async def test_a_policy_may_speak_of_many_tools_and_the_nearest_word_counts(tmp_path: Path) -> None:
+    async with gateway(tmp_path, SCRIPTED) as g:
+        use(g, *(spy(name) for name in ("files__read", "files__write", "files__drop")))
+        calls = [Call(f"files__{name}", "{}") for name in ("read", "write", "drop")]
+        turns = [[*calls, Call("agent_child", '{"input": "x"}')], Say("done")]
+        g.simulator.script("script", turns)
+        tools = ["files__read", "files__*", "agent:child"]
+        policy = {
+            "files__*": "deny",
+            "files__w*": "approve",
+            "files__read": "allow",
+            "agent:child": "deny",
+        }
+        body = agent(tools=tools, tool_policy=policy)
+        run_id = await begin(g, {**body, "agents": [{"name": "child", "model": "scripted"}]})
+        events = await watch(g, run_id, until="run.waiting")
+        (started,) = data(events, "agent.started")
+        names = [tool["name"] for tool in started["tools"]]
+        assert names == ["files__read", "files__write", "files__drop", "agent_child"], "each once"
+        asked = [one["tool"] for one in data(events, "approval.requested")]
+        assert asked == ["files__write"]
+        assert [one["reason"] for one in data(events, "tool.skipped")] == ["policy", "policy"]
 
 
 async def test_null_is_left_out_and_nothing_is_no_budget(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from adapters.canonical.parts import NO_EXTRAS
 from adapters.canonical.request import Reasoning, Sampling
 from gateway.northbound.body import validated
 from gateway.runs.spec import MAX_TURNS, AgentSpec, Approvals, Budget, OnViolation, Rule
-from gateway.tools.base import NO_ARGUMENTS, Policy, ToolSpec
+from gateway.tools.base import NO_ARGUMENTS, Policy, ToolSpec, matches
 
 NANO = 1_000_000_000
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
@@ -116,6 +116,10 @@ def agent_spec(body: Mapping[str, Any], name: str | None = None) -> AgentSpec:
     :raises Fault: ``bad_request`` for a name, a tool or a rule that is none.
     """
     tools = body.get("tools", ())
+    _check_tools(tools, body.get("tool_policy", NO_EXTRAS))
+    if body.get("prompt") is not None and body.get("instructions") is not None:
+        text = "An agent has instructions or a prompt, not both. Put them into the prompt."
+        raise Fault("bad_request", text, param="prompt")
     return AgentSpec(
         name=_name(body, name),
         model=body["model"],
@@ -150,6 +154,19 @@ def _name(body: Mapping[str, Any], name: str | None) -> str:
         text = "An agent's name has letters, digits, '.', '_' and '-', and at most 64 of them."
         raise Fault("bad_request", text, param="name")
     return str(found)
+
+
+def _check_tools(tools: Sequence[Any], policy: Mapping[str, Any]) -> None:
+    """No two tools of one name, and no word about a tool that the agent has not: it would be a
+    ban or an approval that nobody keeps."""
+    names = [tool if isinstance(tool, str) else tool["name"] for tool in tools]
+    double = next((name for number, name in enumerate(names) if name in names[:number]), None)
+    if double is not None:
+        raise Fault("bad_request", f"The tool {double[:100]!r} is listed twice.", param="tools")
+    for word in policy:
+        if not any(matches(name, word) or matches(word, name) for name in names):
+            text = f"tool_policy speaks of {word[:100]!r}, which is none of the agent's tools."
+            raise Fault("bad_request", text, param="tool_policy")
 
 
 def _client_tool(tool: Mapping[str, Any]) -> ToolSpec:
