@@ -20,7 +20,7 @@ from gateway.http.ending import Ending
 from gateway.http.endpoint import MEGABYTE, Endpoint, is_strict
 from gateway.http.exchange import Exchange
 from gateway.http.headers import head_headers
-from gateway.http.run_models import RunDoor
+from gateway.http.run_models import RUN_SECONDS, RunDoor
 from gateway.http.sink import BodySink, StreamSink
 from gateway.northbound.base import Envelope, Northbound
 from gateway.northbound.base import Limits as BodyLimits
@@ -52,13 +52,14 @@ class Conversation(Endpoint):
         body = await read_body(exchange.receive, exchange.headers, limit)
         limits = BodyLimits(choices=runtime.snapshot.server.max_n)
         given = with_model(runtime, self._northbound.parse(body, exchange.headers, limits))
+        await settle_previous(state.store, runtime.clock, given)
         if is_run(given.request.model):
-            door = RunDoor(state, exchange, self._northbound, self._prefix, given)
-            await door.serve(principal, body)
+            async with session(runtime, principal, given, exchange.id, RUN_SECONDS) as kept:
+                door = RunDoor(state, exchange, self._northbound, self._prefix, kept)
+                await door.serve(principal, body)
             return
         alias = resolve(runtime.snapshot, principal, given.request.model)
         given = with_output(runtime, alias, given)
-        await settle_previous(state.store, runtime.clock, given)
         async with session(runtime, principal, given, exchange.id, alias.deadline) as kept:
             asked = kept.asked
             if kept.background:
@@ -93,6 +94,7 @@ class Conversation(Endpoint):
             alias=asked.request.model,
             style=asked.style,
             report_model=call.alias.report_model,
+            wall=call.runtime.clock.wall,
         )
         if asked.request.stream:
             await self._stream(exchange, call, envelope, kept, ending)

@@ -170,11 +170,13 @@ class Exchange:
         self.scope["state"][FAILED] = True
 
     async def fail(self, fault: Fault, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
-        """One error answer in the caller's dialect."""
+        """One error answer in the caller's dialect; ``headers`` win over the fault's own."""
         reply = envelope(fault, self.dialect, self.id)
+        given = list(headers)
+        taken = {b"content-type", *(name for name, _ in given)}
         own = [
             (name.encode(), value.encode("latin-1", "replace"))
             for name, value in reply.headers.items()
-            if name != "content-type"
+            if name.encode() not in taken
         ]
-        await self.answer(reply.status, reply.body, [*own, *headers])
+        await self.answer(reply.status, reply.body, [*own, *given])

@@ -1,7 +1,8 @@
 """Agents and workflows as models: ``agent:NAME`` and ``workflow:NAME`` on every dialect's door.
 
 The caller talks as to any model; behind it is a run, named by ``x-gateway-run``, which goes on if
-the caller leaves, unless ``x-gateway-on-disconnect: cancel`` says otherwise.
+the caller leaves, unless ``x-gateway-on-disconnect: cancel`` says otherwise. A run that waits for
+somebody keeps a stream open; who wants one body is told, and not left hanging.
 """
 
 from __future__ import annotations
@@ -11,17 +12,24 @@ import asyncio
 from adapters.canonical.events import Failed
 from adapters.canonical.faults import Fault
 from adapters.wire.json import loads
-from gateway.http.exchange import Exchange
+from gateway.http.endpoint import is_strict
+from gateway.http.exchange import Exchange, Headers
 from gateway.http.headers import SSE
 from gateway.http.sink import BodySink, StreamSink
-from gateway.northbound.base import Asked, Envelope, Northbound
+from gateway.northbound.base import Envelope, Northbound
 from gateway.northbound.runs.answer import RunAnswer
 from gateway.policy.auth import Principal
 from gateway.runs.tail import Tail, following
-from gateway.services.run_models import begin, unheard
+from gateway.services.responses import Session
+from gateway.services.run_models import begin, unheard, waiting
 from gateway.services.state import State
 from gateway.store.runs import RunRow
 
+RUN_SECONDS = 3600.0
+"""Seconds for which a run may hold the conversation that it answers in."""
+NEVER_AGAIN = (b"x-should-retry", b"false")
+"""The vendors' SDKs send a failed request again by themselves; here that would be another run, and
+its tools would act once more."""
 CHOICES = {"hide": False, "reasoning": True}
 """What ``x-gateway-steps`` may say: whether the steps of the run are shown as reasoning."""
 LEAVING = {"continue": False, "cancel": True}
@@ -35,17 +43,23 @@ class RunDoor:
     """
 
     def __init__(
-        self, state: State, exchange: Exchange, northbound: Northbound, prefix: str, asked: Asked
+        self,
+        state: State,
+        exchange: Exchange,
+        northbound: Northbound,
+        prefix: str,
+        kept: Session,
     ) -> None:
         self._state = state
         self._exchange = exchange
         self._northbound = northbound
-        self._asked = asked
+        self._kept = kept
+        self._asked = kept.asked
         self._envelope = Envelope(
             id=state.runtime.clock.new_id(prefix),
             created=int(state.runtime.clock.wall()),
-            alias=asked.request.model,
-            style=asked.style,
+            alias=self._asked.request.model,
+            style=self._asked.style,
             report_model="alias",
         )
         self._answer = RunAnswer(steps=self._choice("x-gateway-steps", CHOICES, "hide"))
@@ -59,31 +73,43 @@ class RunDoor:
         return choices[word]
 
     async def serve(self, principal: Principal, body: bytes) -> None:
-        """Begin the run and tell its answer."""
-        key = self._exchange.headers.get("idempotency-key")
-        request = self._asked.request
+        """Begin the run and tell its answer.
+
+        :raises Fault: where there can be none.
+        """
+        if self._kept.background:
+            text = (
+                "background: an agent or a workflow goes on without its caller anyway. Leave it "
+                "out, or begin the run with POST /runs and read it there."
+            )
+            raise Fault("unsupported", text, param="background")
+        headers = self._exchange.headers
+        dropped = unheard(loads(body), self._northbound.FIELDS)
+        is_strict(headers, dropped)
+        key, request = headers.get("idempotency-key"), self._asked.request
         row = await begin(self._state, principal, request, body, key, cancels=self._cancels)
+        own = [(b"x-gateway-run", row.birth.id.encode())]
+        if dropped:
+            own.append((b"x-gateway-dropped", ", ".join(dropped).encode("latin-1", "replace")))
+        await self._tell(principal, row, own)
+
+    async def _tell(self, principal: Principal, row: RunRow, headers: Headers) -> None:
         self._exchange.watch()
         try:
             with following(self._state.runs.ledger, row.birth.id, 0) as tail:
-                tell = self._stream if request.stream else self._whole
-                await tell(tail, self._headers(row))
+                if self._asked.request.stream:
+                    await self._stream(tail, headers)
+                else:
+                    await self._whole(row.birth.id, tail, headers)
         except asyncio.CancelledError:
             fault = self._exchange.stopped()
             if fault is None and self._cancels:
                 ending = self._state.runs.cancel(principal, row.birth.id, "disconnect")
                 await asyncio.shield(ending)
             if fault is not None and not self._exchange.started:
-                await self._exchange.fail(fault, self._headers(row))
+                await self._exchange.fail(fault, [*headers, NEVER_AGAIN])
 
-    def _headers(self, row: RunRow) -> list[tuple[bytes, bytes]]:
-        headers = [(b"x-gateway-run", row.birth.id.encode())]
-        dropped = [*self._asked.dropped, *unheard(self._asked.request)]
-        if dropped:
-            headers.append((b"x-gateway-dropped", ", ".join(dropped).encode()))
-        return headers
-
-    async def _stream(self, tail: Tail, headers: list[tuple[bytes, bytes]]) -> None:
+    async def _stream(self, tail: Tail, headers: Headers) -> None:
         ping = self._state.snapshot.server.ping_seconds
         await self._exchange.start(200, [*SSE, *headers])
         encoder = self._northbound.encoder(self._envelope)
@@ -92,18 +118,26 @@ class RunDoor:
             while self._answer.terminal is None:
                 for told in await tail.read(ping):
                     await sink.send(self._answer.feed(loads(told.body)))
-            await sink.finish(self._answer.terminal)
+            keep = self._kept.keep if self._kept.keeps else None
+            await sink.finish(self._answer.terminal, keep)
         finally:
             sink.close()
 
-    async def _whole(self, tail: Tail, headers: list[tuple[bytes, bytes]]) -> None:
+    async def _whole(self, run_id: str, tail: Tail, headers: Headers) -> None:
         sink = BodySink()
         while self._answer.terminal is None:
             for told in await tail.read(self._state.snapshot.server.ping_seconds):
                 await sink.send(self._answer.feed(loads(told.body)))
+            if self._answer.rests:
+                fault = waiting(await self._state.runs.row(run_id, None))
+                if fault is not None:
+                    await self._exchange.fail(fault, [*headers, NEVER_AGAIN])
+                    return
         terminal = self._answer.terminal
         if isinstance(terminal, Failed):
-            await self._exchange.fail(terminal.fault, headers)
+            await self._exchange.fail(terminal.fault, [*headers, NEVER_AGAIN])
             return
         body = self._northbound.whole(sink.completion(terminal), self._envelope)
+        if self._kept.keeps:
+            await self._kept.keep(loads(body))
         await self._exchange.answer(200, body, headers)

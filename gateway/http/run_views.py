@@ -56,7 +56,10 @@ def openai(run_id: str, created: float) -> View:
     return write
 
 
-VIEWS: Mapping[str, Callable[[str, float], View]] = {
+MakeView = Callable[[str, float], View]
+"""A fresh view of a run, by its id and the Unix time of its beginning."""
+
+VIEWS: Mapping[str, MakeView] = {
     "workflow-events": workflow_events,
     "openai": openai,
 }
@@ -93,7 +96,30 @@ async def check_place(store: Store, run_id: str, view: View, got: int) -> bool:
     while rows := await store.run_events(run_id, after, PAGE):
         told([told_row(row) for row in rows])
         after = rows[-1].seq
-    if got > told.count:
-        text = f"There are {told.count} events in this form; number {got} is not there yet."
-        raise Fault("bad_request", text, param="starting_after")
+    _check_ahead(got, told.count)
     return got == told.count
+
+
+def _check_ahead(got: int, count: int) -> None:
+    if got > count:
+        text = f"There are {count} events in this form; number {got} is not there yet."
+        raise Fault("bad_request", text, param="starting_after")
+
+
+async def view_page(store: Store, run_id: str, view: View, got: int) -> tuple[list[bytes], bool]:
+    """The next frames' JSON for a reader that has ``got``, at most :data:`PAGE`; and whether that
+    is all that there is by now.
+
+    :param view: a fresh one, which is used up.
+    :raises Fault: ``bad_request`` for a place that is not there yet.
+    """
+    bodies: list[bytes] = []
+    count = after = 0
+    while len(bodies) <= PAGE and (rows := await store.run_events(run_id, after, PAGE)):
+        made = view([told_row(row) for row in rows])
+        bodies += [
+            frame.partition(b"\ndata: ")[2].rstrip() for frame in made[max(0, got - count) :]
+        ]
+        count, after = count + len(made), rows[-1].seq
+    _check_ahead(got, count)
+    return bodies[:PAGE], len(bodies) <= PAGE

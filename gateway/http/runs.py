@@ -9,10 +9,10 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from adapters.canonical.faults import Fault
 from adapters.wire.json import dumps
 from gateway.http.deps import Caller, Gateway, state_of
-from gateway.http.following import EventStream, Reading
+from gateway.http.following import EventStream, Reading, plain_frames
 from gateway.http.idempotent import own_key
 from gateway.http.kept import Body
-from gateway.http.run_views import VIEWS, Rest, check_place
+from gateway.http.run_views import VIEWS, MakeView, Rest, check_place, view_page
 from gateway.northbound.runs.bodies import (
     NewRun,
     parse_answer,
@@ -66,7 +66,9 @@ def _shown(row: RunRow, status: int = 200) -> Response:
 
 @router.post("/runs")
 async def begin(request: Request, caller: Caller, body: Body, runs: Service) -> Response:
-    """Begin a run: 201 and where it is, or with ``stream`` its events from the first on."""
+    """Begin a run: 201 and where it is, or with ``stream`` its events from the first on, in the
+    words of ``?format=`` if there is one."""
+    make = _view(request)
     key = own_key(request.headers.get("idempotency-key"))
     asked: NewRun | NewWorkflow
     if is_workflow(body):
@@ -82,6 +84,7 @@ async def begin(request: Request, caller: Caller, body: Body, runs: Service) -> 
     reading = Reading(
         run_id,
         cursor=0,
+        frames=plain_frames if make is None else Rest(make(run_id, row.birth.created_at), 0),
         headers={RUN: run_id},
         on_leave=(lambda: runs.cancel(caller, run_id, "disconnect")) if leaves else None,
     )
@@ -136,29 +139,44 @@ Followed = Annotated[RunRow, Depends(_reader)]
 @router.get("/runs/{run_id}/events")
 async def events(request: Request, state: Gateway, row: Followed) -> Response:
     """The events after the reader's place: a stream that follows the run, or a page of JSON."""
-    view = request.query_params.get("format")
-    if view is not None:
-        return await _projected(request, state, row, view)
+    make = _view(request)
+    if make is not None:
+        return await _projected(request, state, row, make)
     cursor = _cursor(request, row)
-    if "application/json" in request.headers.get("accept", ""):
+    if _wants_page(request):
         return await _page(state, row, cursor)
     if cursor == row.standing.last_seq and row.standing.ended_at is not None:
         return Response(status_code=204)  # which tells a browser not to come back
     return EventStream(state, Reading(row.birth.id, cursor, headers={RUN: row.birth.id}))
 
 
-async def _projected(request: Request, state: State, row: RunRow, view: str) -> Response:
-    """The run in another vocabulary; the reader's place counts that one's frames."""
-    make = VIEWS.get(view)
+def _view(request: Request) -> MakeView | None:
+    """The vocabulary that the reader wants, if not the run's own."""
+    word = request.query_params.get("format")
+    if word is None:
+        return None
+    make = VIEWS.get(word)
     if make is None:
-        text = f"format is one of {', '.join(VIEWS)}."
-        raise Fault("bad_request", text, param="format")
+        raise Fault("bad_request", f"format is one of {', '.join(VIEWS)}.", param="format")
+    return make
+
+
+async def _projected(request: Request, state: State, row: RunRow, make: MakeView) -> Response:
+    """The run in another vocabulary; the reader's place counts that one's frames."""
     run_id, created, got = row.birth.id, row.birth.created_at, _seen(request)
+    if _wants_page(request):
+        bodies, last = await view_page(state.store, run_id, make(run_id, created), got)
+        page = event_page(bodies, ended=last and row.standing.ended_at is not None)
+        return Response(page, media_type="application/json")
     if got:
         whole = await check_place(state.store, run_id, make(run_id, created), got)
         if whole and row.standing.ended_at is not None:
             return Response(status_code=204)
     return EventStream(state, Reading(run_id, 0, Rest(make(run_id, created), got), {RUN: run_id}))
+
+
+def _wants_page(request: Request) -> bool:
+    return "application/json" in request.headers.get("accept", "")
 
 
 def _seen(request: Request) -> int:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from adapters.canonical.faults import Fault
-from adapters.canonical.parts import Text
+from adapters.canonical.parts import Media, Part, Text, Thinking
 from adapters.canonical.request import Message, Request
+from adapters.dialects.base import Field
 from adapters.wire.json import loads
 from gateway.northbound.runs.bodies import NewRun
 from gateway.northbound.runs.workflow_bodies import NewWorkflow
@@ -56,7 +58,7 @@ async def begin(
         "metadata": _texts(request.metadata),
         "end_user": request.end_user,
     }
-    messages = (*_instructions(request), *request.messages)
+    messages = (*_instructions(request), *_said(request.messages))
     try:
         if f"{kind}:" == AGENT:
             run = NewRun(agent=name, input=messages, **common)
@@ -71,6 +73,17 @@ async def begin(
         raise
 
 
+def _said(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """The conversation without what no model has thought: steps that this door has shown as
+    reasoning come back with the caller's next turn, and no provider knows them."""
+    kept = (replace(one, parts=tuple(p for p in one.parts if not _ours(p))) for one in messages)
+    return tuple(one for one in kept if one.parts)
+
+
+def _ours(part: Part) -> bool:
+    return isinstance(part, Thinking) and not part.signature and not part.sealed
+
+
 def _instructions(request: Request) -> tuple[Message, ...]:
     return (Message("developer", request.instructions),) if request.instructions else ()
 
@@ -78,10 +91,17 @@ def _instructions(request: Request) -> tuple[Message, ...]:
 def _value(messages: tuple[Message, ...], schema: Mapping[str, Any] | None) -> Any:
     """The last message as a workflow's input: text, or JSON where its schema asks for that.
 
-    :raises Fault: ``bad_request`` where the text is no JSON.
+    :raises Fault: ``bad_request`` where it is not the user's, or its text no JSON; ``unsupported``
+        for messages that are more than text.
     """
-    parts = messages[-1].parts if messages else ()
-    text = "".join(part.text for part in parts if isinstance(part, Text))
+    for number, message in enumerate(messages):
+        if any(isinstance(part, Media) for part in message.parts):
+            text = "A workflow takes text; this message holds something else."
+            raise Fault("unsupported", text, param=f"messages[{number}]")
+    if not messages or messages[-1].role != "user":
+        text = "A workflow's input is the last message, which has to be the user's."
+        raise Fault("bad_request", text, param="messages")
+    text = "".join(part.text for part in messages[-1].parts if isinstance(part, Text))
     if schema is None or schema.get("type") in (None, "string"):
         return text
     try:
@@ -95,24 +115,37 @@ def _texts(metadata: Mapping[str, Any] | None) -> dict[str, str]:
     return {name: str(value) for name, value in (metadata or {}).items()}
 
 
-FIELDS = (
-    "tools",
-    "tool_choice",
-    "output",
-    "reasoning",
-    "prompt",
-    "cache",
-    "parallel_tools",
-    "service_tier",
-    "verbosity",
+HEARD = frozenset(
+    {"model", "messages", "instructions", "metadata", "end_user", "stream", "style.include_usage"}
+    | {"memory.previous", "memory.conversation", "memory.store", "memory.background"}
 )
-"""What an agent decides for itself, whatever its caller says."""
+"""Canonical fields that a run looks at; all others an agent decides for itself."""
 
 
-def unheard(request: Request) -> list[str]:
-    """The caller's fields that a run does not look at, for ``x-gateway-dropped`` (promise 12)."""
-    found = [name for name in FIELDS if getattr(request, name) is not None]
-    sampling = request.sampling
-    names = ("max_output_tokens", "temperature", "top_p", "top_k", "seed", "n")
-    found += [name for name in names if getattr(sampling, name) is not None]
-    return [*found, *(["stop"] if sampling.stop else []), *request.extras]
+def unheard(given: Mapping[str, Any], fields: Mapping[str, Field]) -> list[str]:
+    """The caller's fields that a run does not look at, for ``x-gateway-dropped`` (promise 12).
+
+    :param given: the body as it was sent. :param fields: what its dialect's fields mean.
+    """
+    said = [name for name, value in given.items() if value is not None]
+    return [name for name in said if name not in fields or fields[name].to not in HEARD]
+
+
+def waiting(row: RunRow) -> Fault | None:
+    """What a caller who wants one body is told of a run that somebody else has to let go on;
+    ``None`` for one that goes on by itself."""
+    run_id, standing = row.birth.id, row.standing
+    if standing.status not in ("waiting", "paused"):
+        return None
+    asked = [one["id"] for one in standing.summary["interrupts"]]
+    what = f"waits for {standing.waiting_for}" if standing.status == "waiting" else "is paused"
+    answer = f"POST /runs/{run_id}/interrupts/ID answers it (open: {', '.join(asked)})"
+    return Fault(
+        "conflict",
+        f"The run {run_id} {what}, and who can say is not on this line. "
+        + (f"{answer}; " if asked else f"POST /runs/{run_id}/resume lets it go on; ")
+        + f"GET /runs/{run_id} has its end. With stream: true this call would wait, too. Sent "
+        "again, it would begin another run.",
+        code="run_waiting",
+        data={"run_id": run_id, "status": standing.status, "interrupts": asked},
+    )

@@ -11,6 +11,8 @@ import aiohttp
 import anthropic
 import openai
 import pytest
+from openai.types.responses import ResponseStreamEvent
+from pydantic import TypeAdapter
 
 from adapters.simulator import Call, Say
 from tests.harness import KEY, Harness, alias, gateway
@@ -125,6 +127,88 @@ async def test_a_run_as_responses_events(tmp_path: Path) -> None:
         assert await seen(g, run_id, "openai", 3) == told[3:]
         bad = await g.get(f"/runs/{run_id}/events?format=x", key=KEY)
         assert bad.status == 400
+
+
+async def test_a_view_is_had_as_pages_of_json_too(tmp_path: Path) -> None:
+    async with gateway(tmp_path, SCRIPTED) as g:
+        g.simulator.script("script", LAUNCH)
+        run_id = await begin(g, {"workflow": team(), "input": "a poem"})
+        await watch(g, run_id)
+        headers = {"authorization": f"Bearer {KEY}", "accept": "application/json"}
+        for view in ("workflow-events", "openai"):
+            told = await seen(g, run_id, view)
+            url = f"{g.url}/runs/{run_id}/events?format={view}"
+            for after in (0, 3, len(told)):
+                async with g.http.get(f"{url}&starting_after={after}", headers=headers) as reply:
+                    assert reply.content_type == "application/json"
+                    page = await reply.json()
+                assert page == {"object": "list", "data": told[after:], "has_more": False}
+            async with g.http.get(f"{url}&starting_after=999", headers=headers) as reply:
+                assert reply.status == 400
+
+
+async def test_a_run_is_begun_and_followed_in_another_vocabulary(tmp_path: Path) -> None:
+    async with gateway(tmp_path, TABLES) as g:
+        body = {"workflow": "greet", "input": "Ann", "stream": True}
+        answer = await g.post("/runs?format=workflow-events", body)
+        run_id = answer.headers["x-gateway-run"]
+        assert answer.data() == await seen(g, run_id, "workflow-events")
+        assert answer.data()[-1]["data"]["messages"][0]["content"] == "Hello Ann"
+        assert (await g.post("/runs?format=none", body)).status == 400
+        assert len((await g.get("/runs", key=KEY)).json()["data"]) == 1
+
+
+async def test_nobody_is_shown_what_a_coordinator_says_when_it_hands_over(tmp_path: Path) -> None:
+    async with gateway(tmp_path, SCRIPTED) as g:
+        g.simulator.script("script", LAUNCH)
+        run_id = await begin(g, {"workflow": team(), "input": "a poem"})
+        await watch(g, run_id)
+        for view in ("workflow-events", "openai"):
+            assert "over to you" not in json.dumps(await seen(g, run_id, view)), view
+        told = await seen(g, run_id, "openai")
+        (aside,) = [e["text"] for e in told if e["type"] == "response.reasoning_summary_text.done"]
+        assert "a verse" in aside.splitlines(), "each speaks on lines of its own"
+
+
+@pytest.mark.parametrize("view", ["workflow-events", "openai"])
+async def test_a_run_that_is_ended_from_outside_ends_once_in_every_view(
+    tmp_path: Path, view: str
+) -> None:
+    async with gateway(tmp_path, alias("scripted", ("openai", "script")), AGENT) as g:
+        use(g, spy("slow", slow(30)))
+        g.simulator.script("script", [Call("slow", "{}")])
+        run_id = await begin(g, {"agent": "sloth", "input": "go"})
+        await watch(g, run_id, until="tool.intent")
+        assert (await g.post(f"/runs/{run_id}/cancel", {})).status == 200
+        await watch(g, run_id)
+        told = await seen(g, run_id, view)
+        if view == "openai":
+            assert [e["type"] for e in told][-2:] == ["error", "response.failed"]
+            return
+        kinds = ["start_of_workflow", "start_of_agent", "end_of_agent", "error"]
+        assert [e["event"] for e in told] == kinds
+        assert told[0]["data"]["input"] == [{"role": "user", "content": "go"}]
+        assert told[-1] == {
+            "event": "error",
+            "data": {"workflow_id": run_id, "error": "The run is cancelled."},
+        }
+
+
+async def test_the_openai_view_is_what_the_sdk_reads(tmp_path: Path) -> None:
+    """Each event has exactly the fields that the SDK's own type of it wants."""
+    reader: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
+    async with gateway(tmp_path, SCRIPTED, TABLES) as g:
+        g.simulator.script("script", LAUNCH)
+        bodies: list[Any] = [
+            {"workflow": team(), "input": "a poem"},
+            {"workflow": "greet", "input": "Ann"},
+            {"agent": "helper", "input": 'call calculator {"expression": "1+2"}'},
+        ]
+        for body in bodies:
+            run_id = await begin(g, body)
+            await watch(g, run_id)
+            for event in await seen(g, run_id, "openai"):
+                assert reader.validate_python(event).type == event["type"]
 
 
 @pytest.mark.parametrize(

@@ -40,24 +40,32 @@ class RunAnswer:
 
     def __init__(self, *, steps: bool) -> None:
         self.terminal: Terminal | None = None
+        self.rests = False
+        """Whether the last event said that the run can't go on by itself."""
         self._steps = steps
         self._workflow = False
         self._index = -1
         self._open: str | None = None
         self._sent: dict[str, str] = {}
+        self._coordinators: set[str] = set()
+        self._speaker: str | None = None
+        self._line_open = False
 
     def feed(self, event: Mapping[str, Any]) -> list[Event]:
         """The canonical events that follow; :attr:`terminal` is set by the last one."""
         kind, data = event["type"], event["data"]
+        self.rests = kind in ("run.waiting", "run.paused")
+        if kind == "node.started" and data["kind"] == "coordinator":
+            self._coordinators.add(event["step"])
         if kind == "run.created":
             self._workflow = data["spec"].get("kind") == "workflow"
             return [Started(None, None)]
         if kind in ("message.delta", "message.completed"):
             return self._message(event)
         if kind == "reasoning.delta":
-            return self._grow("thinking", data["text"]) if self._steps else []
-        if kind in STEPS and self._steps:
-            return self._grow("thinking", STEPS[kind](data))
+            return self._aside(str(event["step"]), data["text"])
+        if kind in STEPS:
+            return self._aside(None, STEPS[kind](data))
         if kind.startswith("run.") and "usage" in data and "trace" in data:
             return self._ended(kind, data)
         return []
@@ -73,7 +81,18 @@ class RunAnswer:
             self._sent[step] = sent + text
         if not self._workflow:
             return self._grow("text", text)
-        return self._grow("thinking", text) if self._steps else []
+        if step.rpartition("/")[0] in self._coordinators:
+            return []  # what it says when it hands over is for the team
+        return self._aside(step, text)
+
+    def _aside(self, speaker: str | None, text: str) -> list[Event]:
+        """Something on the way to the answer, if that is shown: each speaker on lines of his
+        own."""
+        if not self._steps or not text:
+            return []
+        apart = self._open == "thinking" and self._line_open and speaker != self._speaker
+        self._speaker, self._line_open = speaker, not text.endswith("\n")
+        return self._grow("thinking", f"\n{text}" if apart else text)
 
     def _grow(self, kind: str, text: str) -> list[Event]:
         if not text:

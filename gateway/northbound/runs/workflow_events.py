@@ -208,16 +208,21 @@ def _messages(spec: Mapping[str, Any]) -> list[Json]:
     """The run's input as messages."""
     if spec.get("kind") != "workflow":
         return [_shown(one) for one in spec.get("input") or ()]
+    earlier = [_shown(one) for one in spec.get("history") or ()]
     value = spec.get("value")
+    if value is None:
+        return earlier
     if _are_messages(value):
-        return [dict(one) for one in value or ()]
+        return [*earlier, *({"role": m["role"], "content": m["content"]} for m in value)]
     text = value if isinstance(value, str) else dumps(value).decode()
-    return [{"role": "user", "content": text}]
+    return [*earlier, {"role": "user", "content": text}]
 
 
 def _are_messages(value: Any) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(one, Mapping) and {"role", "content"} <= set(one) for one in value
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(one, Mapping) and {"role", "content"} <= set(one) for one in value)
     )
 
 
