@@ -15,6 +15,7 @@ from typing_extensions import TypedDict
 
 from adapters.canonical.faults import Fault
 from adapters.canonical.parts import NO_EXTRAS
+from adapters.canonical.plain import plain
 from adapters.canonical.request import Reasoning, Sampling
 from gateway.northbound.body import validated
 from gateway.runs.spec import MAX_TURNS, AgentSpec, Approvals, Budget, OnViolation, Rule
@@ -219,3 +220,42 @@ def _rule(number: int, given: str | Mapping[str, Any]) -> Rule:
         f"'{CLAIMS}'.",
         param=f"contract[{number}]",
     )
+
+
+def agent_body(agent: AgentSpec) -> dict[str, Any]:
+    """The agent as it is written, without what is as it would be anyhow: what is read can be kept
+    again."""
+    body: dict[str, Any] = plain(agent)
+    body |= body.pop("sampling", {})
+    body.pop("client_tools", None)
+    otherwise = {
+        "tools": [*agent.tools, *map(_client_body, agent.client_tools)],
+        "budget": _budget_body(agent.budget),
+        "contract": list(map(_rule_body, agent.contract)),
+    }
+    return body | {name: value for name, value in otherwise.items() if value}
+
+
+def _client_body(tool: ToolSpec) -> dict[str, Any]:
+    described = {"description": tool.description} if tool.description else {}
+    return {"name": tool.name, **described, "parameters": plain(tool.parameters)}
+
+
+def _budget_body(amounts: Budget) -> dict[str, Any]:
+    usd = None if amounts.nano is None else amounts.nano / NANO
+    found = {
+        "usd": usd,
+        "tokens": amounts.tokens,
+        "tool_calls": amounts.tool_calls,
+        "seconds": amounts.seconds,
+    }
+    return {name: amount for name, amount in found.items() if amount is not None}
+
+
+def _rule_body(rule: Rule) -> str | dict[str, Any]:
+    words = {
+        "require": f"require {rule.tool} before {rule.before}",
+        "at_most": f"at_most {rule.count} {rule.tool}",
+        "claims": CLAIMS,
+    }[rule.kind]
+    return words if rule.on_violation == "block" else {"rule": words, "on_violation": "fail"}

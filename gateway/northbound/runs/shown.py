@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from adapters.canonical.plain import plain
+from gateway.northbound.runs.agents import agent_body
 from gateway.runs.spec import AgentSpec
 from gateway.store.runs import AgentRow, RunRow, TaskRow
 
@@ -72,7 +72,7 @@ def agent_object(spec: AgentSpec, row: AgentRow | None) -> dict[str, Any]:
         "source": "file" if row is None else "store",
         "version": None if row is None else row.version,
         "created_at": None if row is None else row.created_at,
-        **plain(spec),
+        **agent_body(spec),
     }
 
 
