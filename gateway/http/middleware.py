@@ -41,7 +41,7 @@ class Front:
         scope.setdefault("state", {})["request_id"] = request_id
         if self._root and scope["path"].startswith(self._root + "/"):
             scope["path"] = scope["path"].removeprefix(self._root)
-        watched = _Started(send, request_id)
+        watched = _Started(send, _signature(request_id, dialect_of(scope["path"])))
         try:
             await self._app(scope, receive, watched)
         except Exception as error:
@@ -69,20 +69,31 @@ class Direct:
         await (self._app if door is None else door)(scope, receive, send)
 
 
+Signature = tuple[tuple[bytes, bytes], ...]
+
+
+def _signature(request_id: str, dialect: Dialect) -> Signature:
+    """The headers with the request's id: Anthropic's clients look for a name of their own."""
+    named = request_id.encode()
+    if dialect == "anthropic-messages":
+        return (b"x-request-id", named), (b"request-id", named)
+    return ((b"x-request-id", named),)
+
+
 class _Started:
-    """Remembers whether an answer has begun, and signs it with the request's id."""
+    """Remembers whether an answer has begun, and signs it."""
 
-    __slots__ = ("_id", "_send", "started")
+    __slots__ = ("_send", "_signature", "started")
 
-    def __init__(self, send: Send, request_id: str) -> None:
+    def __init__(self, send: Send, signature: Signature) -> None:
         self._send = send
-        self._id = (b"x-request-id", request_id.encode())
+        self._signature = signature
         self.started = False
 
     async def __call__(self, message: MutableMapping[str, Any]) -> None:
         if not self.started:
             self.started = True
-            message["headers"] = [*message["headers"], self._id]
+            message["headers"] = [*message["headers"], *self._signature]
         await self._send(message)
 
 

@@ -8,7 +8,7 @@ handed in with the :class:`Envelope`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -99,7 +99,8 @@ class Envelope:
     ``id`` is the gateway's own id for this answer, with the dialect's prefix (``chatcmpl-``,
     ``resp_``, ``msg_``); used unless the provider's stays (promise 3). ``created`` is Unix
     seconds. ``alias`` is the model as the caller named it, shown when ``report_model`` is
-    ``alias`` or the provider named none.
+    ``alias`` or the provider named none. ``wall`` tells the time, in Unix seconds, to dialects
+    whose answers say when they were complete.
     """
 
     id: str
@@ -107,6 +108,7 @@ class Envelope:
     alias: str
     style: Style = field(default_factory=Style)
     report_model: Literal["upstream", "alias"] = "upstream"
+    wall: Callable[[], float] | None = None
 
 
 class StreamEncoder(Protocol):

@@ -28,6 +28,16 @@ async def test_a_bad_count_is_told_in_its_dialect(client: anthropic.AsyncAnthrop
         await client.messages.count_tokens(model="no", messages=[{"role": "user", "content": "x"}])
 
 
+async def test_clients_find_the_requests_id(client: anthropic.AsyncAnthropic) -> None:
+    asked = {"max_tokens": 9, "messages": [{"role": "user", "content": "x"}]}
+    message = await client.messages.create(model="m-openai", **asked)
+    assert message._request_id.startswith("req_")
+    with pytest.raises(anthropic.NotFoundError) as told:
+        await client.messages.create(model="no", **asked)
+    assert told.value.request_id == told.value.body["request_id"]
+    assert told.value.request_id == told.value.response.headers["x-request-id"]
+
+
 async def test_models(client: anthropic.AsyncAnthropic) -> None:
     names = [model.id async for model in client.models.list()]
     assert "m-claude" in names

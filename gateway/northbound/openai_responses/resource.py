@@ -7,7 +7,7 @@ the output came about.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,11 +81,13 @@ class Answer:
     dialect: Dialect | None = None
     usage: Usage | None = None
     reported: Mapping[str, Any] = NO_EXTRAS
+    wall: Callable[[], float] | None = None
 
     @classmethod
     def of(cls, envelope: Envelope) -> Answer:
         """The answer before anything is known of it."""
-        return cls(envelope.id, envelope.created, envelope.alias, _echo(envelope.style.echo))
+        echo = _echo(envelope.style.echo)
+        return cls(envelope.id, envelope.created, envelope.alias, echo, wall=envelope.wall)
 
     def resource(
         self, status: str, output: list[Any], details: Mapping[str, Any] = NO_EXTRAS
@@ -102,9 +104,16 @@ class Answer:
             "usage": self._usage() if status not in ("queued", "in_progress") else None,
             **UNSAID,
             **self.echo,
+            **self._completed(status),
             **reported,
             **details,
         }
+
+    def _completed(self, status: str) -> Mapping[str, Any]:
+        """When it was complete: now, unless the provider says."""
+        if status != "completed" or self.wall is None:
+            return NO_EXTRAS
+        return {"completed_at": int(self.wall())}
 
     def _usage(self) -> Mapping[str, Any] | None:
         """The counts: the provider's own object in the same dialect, unless they made no sense;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import httpx2
@@ -290,6 +291,19 @@ REQUIRED = [
     "prompt_cache_key",
 ]
 """Required by the ``ResponseResource`` of the OpenResponses specification."""
+
+
+def test_a_complete_answer_says_since_when(write: Any, envelope: Any) -> None:
+    timed = replace(envelope, wall=lambda: 1_800_000_007.9)
+    told = write(said("x"), envelope=timed)
+    assert [event["response"]["completed_at"] for event in (told[0], told[-1])] == [
+        None,
+        1_800_000_007,
+    ]
+    cut = write(said("x"), Finished("length"), timed)
+    assert cut[-1]["response"]["completed_at"] is None
+    reported = Finished("stop", extras={"completed_at": 5})
+    assert write(said("x"), reported, timed)[-1]["response"]["completed_at"] == 5
 
 
 def test_every_field_of_the_resource_is_there(write: Any) -> None:
