@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,12 +57,17 @@ class MakeCall:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """Store a definition for later runs as the newest version of ``name``, then write these
-    events. One that is the newest already is not stored again."""
+    """Store a definition for later runs as a new version of ``name``, then write the events that
+    ``told`` makes of the version that it has become.
+
+    One that is stored already is not stored again: as any version after ``since``, or where that
+    is not given as the newest.
+    """
 
     name: str
     spec: Mapping[str, Any]
-    drafts: tuple[Draft, ...]
+    told: Callable[[int], tuple[Draft, ...]]
+    since: int | None = None
 
     @property
     def key(self) -> str:

@@ -187,17 +187,27 @@ class Executor:
         self._tasks[effect.key] = task
 
     async def _keep(self, effect: Keep) -> None:
-        """Store a definition, unless that was done before a crash."""
+        """Store a definition, unless that was done before a crash, and say which version it is."""
         store, project = self._bench.ledger.store, self._birth.project
-        kept = False
-        while not kept:
+        version: int | None = None
+        while version is None:
             newest = await store.agent(project, effect.name, None)
-            if newest is not None and not newest.deleted and newest.spec == effect.spec:
-                break
-            version = 1 if newest is None else newest.version + 1
+            last = 0 if newest is None else newest.version
+            version = await self._kept_as(effect, last)
             now = self._bench.ledger.clock.wall()
-            kept = await store.put_agent(AgentRow(project, effect.name, version, now, effect.spec))
-        await self.tape.record(effect.drafts)
+            row = AgentRow(project, effect.name, last + 1, now, effect.spec)
+            if version is None and await store.put_agent(row):
+                version = row.version
+        await self.tape.record(effect.told(version))
+
+    async def _kept_as(self, effect: Keep, last: int) -> int | None:
+        """The version as which a definition is there already."""
+        since = last - 1 if effect.since is None else effect.since
+        for version in range(last, since, -1):
+            row = await self._bench.ledger.store.agent(self._birth.project, effect.name, version)
+            if row is not None and not row.deleted and row.spec == effect.spec:
+                return version
+        return None
 
     async def _introduce(self, name: str, thread: str | None) -> None:
         """Write down which tools an agent has now."""

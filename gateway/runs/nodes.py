@@ -17,6 +17,8 @@ from gateway.runs.state import Node, Run, Thread
 
 TEAM = frozenset({"coordinator", "planner", "factory", "publisher", "member"})
 """Kinds of the nodes that are a team's steps."""
+PLAN = "plan"
+"""The kind of the step in which a team's plan is stored."""
 TALKING = frozenset({"call", "agent"}) | TEAM
 """Kinds of nodes that are a conversation; the input of such a node is its messages."""
 THREADED = TALKING | {"tool"}

@@ -101,13 +101,14 @@ class AgentSpec:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a run deals with plans: ``launch`` makes one, ``polish`` changes ``stored`` by
-    ``instruction``, ``production`` follows ``stored``. ``id`` and ``version`` are those that this
-    run's plan has."""
+    """How a run deals with the plan of its team, which is the node ``node``: ``launch`` makes one,
+    ``polish`` changes ``stored`` by ``instruction``, ``production`` follows ``stored``. ``id`` is
+    the plan's, ``version`` that of ``stored`` (0: there is none yet)."""
 
     mode: Literal["launch", "polish", "production"] = "launch"
     id: str | None = None
-    version: int = 1
+    node: str | None = None
+    version: int = 0
     instruction: str | None = None
     stored: Mapping[str, Any] | None = None
 

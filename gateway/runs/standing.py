@@ -8,6 +8,8 @@ from typing import Any
 from adapters.wire.json import dumps
 from gateway.runs.ending import output, used
 from gateway.runs.events import Event
+from gateway.runs.nodes import PLAN
+from gateway.runs.spec import Plan
 from gateway.runs.state import Interrupt, Run
 from gateway.runs.status import ENDED, IDLE
 from gateway.runs.tasks import Task
@@ -64,8 +66,16 @@ def summary(run: Run) -> dict[str, Any]:
     shown["agent"] = next((thread.agent for thread in run.threads.values()), run.spec.agent)
     shown["started"] = run.started
     if run.spec.plan is not None:
-        shown["plan"] = {"id": run.spec.plan.id, "version": run.spec.plan.version}
+        shown["plan"] = {"id": run.spec.plan.id, "version": _plan_version(run, run.spec.plan)}
     return shown
+
+
+def _plan_version(run: Run, plan: Plan) -> int | None:
+    """The version of the plan that the run has made or follows; none before it is stored."""
+    steps = [node for node in run.nodes.values() if node.kind == PLAN]
+    stored = [step.output["version"] for step in steps if step.status == "completed"]
+    followed = plan.version if plan.mode == "production" else None
+    return stored[-1] if stored else followed
 
 
 def asked(interrupt: Interrupt) -> dict[str, Any]:

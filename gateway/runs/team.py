@@ -14,14 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from adapters.canonical.plain import plain
 from adapters.wire.json import dumps
 from gateway.runs.actions import Keep
 from gateway.runs.binding import bind, shown
-from gateway.runs.events import draft
+from gateway.runs.events import Draft, draft
 from gateway.runs.node_work import AGENT_RULES, said
+from gateway.runs.nodes import PLAN
 from gateway.runs.spec import AgentSpec, Plan
 from gateway.runs.state import Node
 from gateway.runs.walk import INCOMPLETE, Spot, Walk, told_as, under
@@ -102,7 +104,9 @@ class TeamWork:
     def go_on(self, walk: Walk, spot: Spot, state: Node) -> None:
         """Push the team's next step."""
         assert spot.node.team is not None
-        plan = walk.run.spec.plan or Plan()
+        plan = walk.run.spec.plan
+        if plan is None or plan.node != spot.path:
+            plan = Plan()  # a run has one plan that is kept; other teams plan for themselves
         try:
             output = _Crew(walk, spot, state, spot.node.team, plan).worked()
         except _NotYet:
@@ -194,7 +198,8 @@ class _Crew:
         told = {"spec": plain(spec), "created_by": str(self.team.factory)}
         event = draft("agent.created", step=self.state.place, agent=self.team.factory, **told)
         kept = f"{self.spot.scope['workflow']}.{name}"[:64]
-        self.walk.effects.append(Keep(kept, plain(replace(spec, name=kept)), (event,)))
+        stored = plain(replace(spec, name=kept))
+        self.walk.effects.append(Keep(kept, stored, lambda version: (event,)))
 
     def _kept(self, plan: Mapping[str, Any], members: tuple[str, ...]) -> None:
         """The plan is stored before it is followed."""
@@ -203,14 +208,11 @@ class _Crew:
             return
         new = [name for name in members if name not in self.team.members]
         agents = [plain(self.walk.run.spec.find(name)) for name in new]
-        told: dict[str, Any] = {"node": path, "kind": "plan"}
-        about = {"plan_id": self.plan.id, "version": self.plan.version}
-        events = (
-            draft("node.started", step=path, **told, input=None),
-            draft("node.finished", step=path, **told, status="completed", output=about),
-        )
-        stored = {"workflow": self.spot.scope["workflow"], "plan": plan, "agents": agents}
-        self.walk.effects.append(Keep(f"plan:{self.plan.id}", stored, events))
+        workflow, run_id = self.spot.scope["workflow"], self.walk.run.id
+        stored = {"workflow": workflow, "run_id": run_id, "plan": plan, "agents": agents}
+        told = partial(_plan_told, path, self.plan.id)
+        keep = Keep(f"plan:{self.plan.id}", stored, told, since=self.plan.version)
+        self.walk.effects.append(keep)
         raise _NotYet
 
     # the rounds
@@ -264,6 +266,16 @@ class _Crew:
     def _handed_over(self, path: str, to: str) -> None:
         event = draft("agent.handoff", step=path, agent=self.team.publisher, to=to)
         self.walk.drafts.append(event)
+
+
+def _plan_told(path: str, plan_id: str, version: int) -> tuple[Draft, ...]:
+    """The events of a plan that is stored: a step like any other."""
+    told: dict[str, Any] = {"node": path, "kind": PLAN}
+    about = {"plan_id": plan_id, "version": version}
+    return (
+        draft("node.started", step=path, **told, input=None),
+        draft("node.finished", step=path, **told, status="completed", output=about),
+    )
 
 
 def _told(shared: list[dict[str, str]]) -> str:

@@ -223,19 +223,19 @@ class Workflows:
     async def _plan(
         self, principal: Principal, flow: WorkflowSpec, asked: NewWorkflow
     ) -> Plan | None:
-        if not any(node.team is not None for node in flow.nodes):
+        team = next((node.id for node in flow.nodes if node.team is not None), None)
+        if team is None:
             if asked.mode != "launch":
                 text = f"mode {asked.mode!r} is for a workflow with a team."
                 raise Fault("bad_request", text, param="mode")
             return None
         if asked.plan_id is None:
-            return Plan(id=self._runs.bench.ledger.clock.new_id("plan_"))
+            return Plan(id=self._runs.bench.ledger.clock.new_id("plan_"), node=team)
         row = await self.plan(principal.project, asked.plan_id)
         if row.spec["workflow"] != flow.name:
             text = f"This plan is of the workflow {row.spec['workflow']!r}."
             raise Fault("bad_request", text, param="plan_id")
-        version = row.version + (1 if asked.mode == "polish" else 0)
-        return Plan(asked.mode, asked.plan_id, version, asked.instruction, row.spec)
+        return Plan(asked.mode, asked.plan_id, team, row.version, asked.instruction, row.spec)
 
     # what it needs
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from adapters.simulator import Say
 from gateway.runs.rewind import replay
+from gateway.store.runs import AgentRow
 from tests.harness import KEY, alias, gateway
 from tests.runs.following import begin, data, read, watch
 
@@ -97,6 +101,77 @@ async def test_a_plan_is_kept_changed_and_followed_without_planning(tmp_path: Pa
         assert kinds == ["team", "publisher", "member", "publisher", "output"]
         assert (await read(g, run_id))["status"] == "completed"
         assert (await g.get("/plans/plan_none", key=KEY)).status == 404
+
+
+async def test_two_changes_of_a_plan_at_once_are_two_versions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each run names the version that it has made, whichever came first; so does the same change
+    made again, though it leaves the plan as it is."""
+    other = alias("other", ("openai", "script2"), retries=0)
+    async with gateway(tmp_path, SCRIPTED, other) as g:
+        g.simulator.script("script", LAUNCH)
+        run_id = await begin(g, {"workflow": team(), "input": "a poem"})
+        await watch(g, run_id)
+        plan_id = (await read(g, run_id))["plan"]["id"]
+        body = {"workflow": team(), "mode": "polish", "plan_id": plan_id, "instruction": "x"}
+        same = json.loads(json.dumps(team()).replace('"scripted"', '"other"'))
+        overtaken, put = asyncio.Event(), g.state.store.put_agent
+
+        async def slowly(row: AgentRow) -> bool:
+            if row.spec["run_id"] == ids[0]:
+                await overtaken.wait()
+            return await put(row)
+
+        monkeypatch.setattr(g.state.store, "put_agent", slowly)
+        ids: list[str] = []
+        for model, flow in (("script", team()), ("script2", same)):
+            changed = {"steps": [{"member": "reader", "task": model}], "new_agents": []}
+            g.simulator.script(model, says(changed, pick("finish", "ok")))
+            ids.append(await begin(g, {**body, "workflow": flow}))
+            await watch(g, ids[-1], until="model.finished")
+        await watch(g, ids[1])
+        overtaken.set()
+        await watch(g, ids[0])
+        versions = [(await read(g, one))["plan"]["version"] for one in ids]
+        assert versions == [3, 2]
+        for one, version in zip(ids, versions, strict=True):
+            plan = (await g.get(f"/plans/{plan_id}?version={version}", key=KEY)).json()
+            assert plan["run_id"] == one
+        newest = (await g.get(f"/plans/{plan_id}", key=KEY)).json()
+        assert newest["version"] == 3
+        g.simulator.script("script", says(newest["plan"], pick("finish", "ok")))
+        run_id = await begin(g, body)
+        await watch(g, run_id)
+        assert (await read(g, run_id))["plan"]["version"] == 4
+
+
+async def test_of_several_teams_the_first_has_the_plan_that_is_kept(tmp_path: Path) -> None:
+    async with gateway(tmp_path, SCRIPTED) as g:
+        nodes = {"one": team()["nodes"]["crew"], "two": team(factory=None)["nodes"]["crew"]}
+        del nodes["two"]["factory"]
+        nodes["two"]["input"] = {"from": "/nodes/one"}
+        flow = {"name": "both", "nodes": nodes, "output": {"from": "/nodes/two"}}
+        second = {"steps": [{"member": "reader", "task": "check"}]}
+        g.simulator.script("script", [*LAUNCH, *says(HAND_OVER, second, pick("finish", "good"))])
+        run_id = await begin(g, {"workflow": flow, "input": "a poem"})
+        events = await watch(g, run_id)
+        run = await read(g, run_id)
+        assert run["output"]["text"] == "good", run
+        assert [d["node"] for d in data(events, "node.started") if d["kind"] == "plan"] == [
+            "one/plan"
+        ]
+        plan = (await g.get(f"/plans/{run['plan']['id']}", key=KEY)).json()
+        assert (plan["version"], plan["plan"]) == (1, PLAN)
+        g.simulator.script(
+            "script", says(pick("finish", "again"), HAND_OVER, second, pick("finish", "fine"))
+        )
+        again = {"workflow": flow, "mode": "production", "plan_id": plan["id"]}
+        run_id = await begin(g, again)
+        events = await watch(g, run_id)
+        assert (await read(g, run_id))["output"]["text"] == "fine"
+        planned = [d["node"] for d in data(events, "node.started") if d["kind"] == "planner"]
+        assert planned == ["two/planner"], "the other team plans for itself"
 
 
 async def test_a_team_at_its_bound_is_incomplete(tmp_path: Path) -> None:
