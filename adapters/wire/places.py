@@ -39,6 +39,13 @@ class Places:
         self._items = 0
         self.results = "output" if origin == RESPONSES else "content"
 
+    def plain(self, number: int) -> str:
+        """The place of the caller's message ``number``, which :func:`plain_text` understands."""
+        if self._origin != RESPONSES:
+            return f"messages[{number}]"
+        self._items += 1
+        return f"input[{self._items - 1}]"
+
     def of(self, number: int, message: Message) -> Place:
         """The place of ``message``, the caller's message ``number``."""
         if self._origin == RESPONSES:
@@ -67,6 +74,17 @@ class Places:
                 yield f"input[{self._items}].content[{content}]"
                 content += 1
         self._items += 1 if content else 0
+
+
+def plain_text(message: Message) -> str | None:
+    """The text of a message that is nothing but one text, as most are; ``None`` for others. There
+    is nothing about it that could be lost, so its place needs no name."""
+    if len(message.parts) != 1 or message.name is not None or message.extras:
+        return None
+    part = message.parts[0]
+    if type(part) is not Text or part.citations or part.extras:
+        return None
+    return part.text
 
 
 def _has_item(part: Part, message: Message) -> bool:

@@ -21,7 +21,7 @@ from adapters.canonical.request import Message, Request
 from adapters.dialects.anthropic_messages.blocks import BlockWriter
 from adapters.dialects.anthropic_messages.notes import Notes
 from adapters.wire.anthropic_messages import Block
-from adapters.wire.places import Place, Places
+from adapters.wire.places import Place, Places, plain_text
 
 ROLES = {
     "system": "system",
@@ -112,7 +112,11 @@ def converse(request: Request, facts: Facts, notes: Notes) -> Conversation:
     system = _system(request, lead, writer, places)
     turns = _Turns(facts, notes)
     for number, message in enumerate(request.messages[lead:], lead):
-        turns.add(message, places.of(number, message), writer)
+        text = plain_text(message)
+        if text and not text.isspace() and ROLES[message.role] != "system":
+            turns.add_text(ROLES[message.role], text, places.plain(number))
+        else:
+            turns.add(message, places.of(number, message), writer)
     done = turns.close()
     if not done:
         raise notes.reject("messages", "The conversation is empty. Send at least one user message.")
@@ -164,6 +168,10 @@ class _Turns:
         self._turns: list[Turn] = []
         self._system: Turn | None = None
         """A system turn that waits for the user's turn to be over."""
+
+    def add_text(self, role: str, text: str, where: str) -> None:
+        """Take the caller's next message, which is a text and no more."""
+        self._append(Turn(role, where, blocks=[{"type": "text", "text": text}]))
 
     def add(self, message: Message, place: Place, writer: BlockWriter) -> None:
         """Take the caller's next message, which stands at ``place``."""

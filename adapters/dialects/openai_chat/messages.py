@@ -28,7 +28,7 @@ from adapters.canonical.request import Message
 from adapters.dialects.openai_chat.notes import Notes, unsupported
 from adapters.wire import data_url, openai_reasoning
 from adapters.wire.names import CHAT, caller_name
-from adapters.wire.places import Places
+from adapters.wire.places import Places, plain_text
 
 MAX_CALL_ID = 40
 """Characters of a tool call's id that OpenAI's chat API accepts."""
@@ -64,6 +64,12 @@ class MessageWriter:
 
         :raises Fault: ``unsupported`` with the path of a part that can't be carried.
         """
+        text = plain_text(message)
+        if text is not None:
+            self._flush()
+            self._places.plain(number)
+            self.messages.append({"role": self._role(message.role), "content": text})
+            return
         where, paths = self._places.of(number, message)
         placed = tuple(zip(message.parts, paths, strict=True))
         others = tuple(one for one in placed if not isinstance(one[0], ToolResult))

@@ -35,7 +35,7 @@ from adapters.wire.openai_responses import (
     output_content,
     reasoning_item,
 )
-from adapters.wire.places import Places
+from adapters.wire.places import Places, plain_text
 
 _EXTENSIONS = {"application/pdf": "document.pdf", "text/plain": "document.txt"}
 
@@ -57,6 +57,12 @@ class InputItems:
 
         :raises Fault: ``unsupported`` with the path of a part that can't be carried.
         """
+        text = plain_text(message)
+        if text is not None and not (self._notes.native and message.role == "assistant"):
+            self._places.plain(number)
+            role = "user" if message.role == "tool" else message.role
+            self.items.append({"type": "message", "role": role, "content": text})
+            return
         where, paths = self._places.of(number, message)
         if message.name is not None:
             self._notes.drop(f"{where}.name")
