@@ -126,8 +126,12 @@ def _uncounted(
     chunk: Mapping[str, Any], data: bytes | None
 ) -> tuple[Mapping[str, Any], bytes | None]:
     """``chunk`` and its bytes without ``usage``, which OpenAI sends only to who asked for it."""
-    if data is not None and data.count(b'"usage"') == 1 and _UNCOUNTED.search(data):
-        return chunk, _UNCOUNTED.sub(b"", data)
+    if data is not None and data.count(b'"usage"') == 1:
+        bare = data.replace(b',"usage":null', b"")
+        if len(bare) == len(data):
+            bare = _UNCOUNTED.sub(b"", data)
+        if len(bare) < len(data):
+            return chunk, bare
     return {name: value for name, value in chunk.items() if name != "usage"}, None
 
 
