@@ -2,12 +2,14 @@
 
 ``python -m tests.runs.crashing CONFIG PORT EFFECTS SEQ``: ``EFFECTS`` is the file in which the
 tools leave a line for everything that they do, ``SEQ`` the event after whose commit the process
-dies (0: never). The hook is here, around the store; the product knows nothing of it.
+dies (0: never; -N: after the N-th definition, of an agent or a plan, that it stores). The hook is
+here, around the store; the product knows nothing of it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import signal
 import sys
@@ -53,7 +55,7 @@ async def tick(arguments: Mapping[str, Any], context: ToolContext) -> str:
 
 
 def die_after(state: Any, seq: int) -> None:
-    """Kill the process once event ``seq`` of any run is committed."""
+    """Kill the process once event ``seq`` of any run is committed, or so many definitions are."""
     store = state.store
     create, add = store.create_run, store.add_run_events
 
@@ -72,7 +74,16 @@ def die_after(state: Any, seq: int) -> None:
             check(addition)
         return written
 
+    put, stored = store.put_agent, itertools.count(1)
+
+    async def put_agent(row: Any) -> bool:
+        written: bool = await put(row)
+        if written and next(stored) == -seq:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return written
+
     store.create_run, store.add_run_events = create_run, add_run_events
+    store.put_agent = put_agent
 
 
 async def serve(config: str, port: int, effects: Path, seq: int) -> None:
