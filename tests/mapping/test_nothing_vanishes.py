@@ -245,6 +245,22 @@ def leaves(value: Any, path: Path = ()) -> Iterator[Path]:
         ("openai-chat", {"stream": True, "stream_options": {"include_obfuscation": False}}),
         ("openai-chat", {"audio": None, "prediction": None}),
         ("openai-responses", {"truncation": "disabled"}),
+        (
+            "openai-responses",
+            {
+                "input": [
+                    {"role": "user", "content": "hi", "id": "msg_1", "status": "completed"},
+                    {
+                        "type": "message",
+                        "id": "msg_2",
+                        "role": "assistant",
+                        "status": "completed",
+                        "content": [{"type": "output_text", "text": "a", "annotations": []}],
+                    },
+                    {"role": "user", "content": "go on"},
+                ]
+            },
+        ),
         ("openai-responses", {"stream": True, "stream_options": {"include_obfuscation": False}}),
         ("anthropic-messages", {"tools": [{"type": "custom", "name": "f", "input_schema": {}}]}),
     ],

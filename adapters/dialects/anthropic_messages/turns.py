@@ -21,6 +21,7 @@ from adapters.canonical.request import Message, Request
 from adapters.dialects.anthropic_messages.blocks import BlockWriter
 from adapters.dialects.anthropic_messages.notes import Notes
 from adapters.wire.anthropic_messages import Block
+from adapters.wire.names import lost_names
 from adapters.wire.places import Place, Places, plain_text
 
 ROLES = {
@@ -152,8 +153,8 @@ def _message_extras(message: Message, where: str, notes: Notes) -> Json:
         notes.drop(f"{where}.name")
     if notes.own:
         return dict(message.extras)
-    for name in message.extras:
-        notes.drop(f"{where}.{name}")
+    for name in lost_names(notes.origin, message.extras, where):
+        notes.drop(name)
     return {}
 
 
