@@ -164,7 +164,7 @@ def _made(scene: Scene, ready: list[Call], running: bool) -> Finding:
         room = limit - scene.run.used.tool_calls
         ready = [call for n, call in enumerate(ready) if call.tries or n < room]
         if not ready:
-            return WAIT if running else (out_of_budget(scene) or WAIT)
+            return WAIT if running else (_used_up(scene, ()) or WAIT)
     if not scene.agent.parallel_tools:
         ready = [] if running else ready[:1]
     return tuple(MakeCall(call.call_id) for call in ready)
@@ -275,12 +275,18 @@ def out_of_turns(scene: Scene) -> Finding | None:
 
 
 def out_of_budget(scene: Scene) -> Finding | None:
+    """A budget is used up that the next turn needs; that of calls may be met without any."""
+    return _used_up(scene, ("tool_calls",))
+
+
+def _used_up(scene: Scene, but: tuple[str, ...]) -> Finding | None:
     """A budget is used up: say so; then wait for more, or end with what was made."""
     run = scene.run
     if run.stopped:
         return (End("run.incomplete", {"reason": "budget"}, whole=True),)
     if run.exhausted is None:
-        empty = next((g for g in gauges(run.budget, run.used) if g.exhausted), None)
+        used_up = (g for g in gauges(run.budget, run.used) if g.exhausted and g.which not in but)
+        empty = next(used_up, None)
         return None if empty is None else (Emit((run_out(run, empty),)),)
     if run.spec.on_budget == "incomplete":
         return (End("run.incomplete", {"reason": "budget"}, whole=True),)

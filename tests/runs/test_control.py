@@ -445,6 +445,20 @@ async def test_tool_calls_are_counted_and_none_too_many_is_made(tmp_path: Path) 
         assert [row["outcome"] for row in run["trace"]] == ["completed", "completed", "skipped"]
 
 
+@pytest.mark.parametrize(("calls", "reason"), [(0, None), (1, None), (2, "budget")])
+async def test_the_last_allowed_call_can_still_be_answered(
+    tmp_path: Path, calls: int, reason: str | None
+) -> None:
+    """A budget of calls stands against one call too many, not against the turn that needs none."""
+    async with gateway(tmp_path, SCRIPTED) as g:
+        use(g, spy("t"))
+        g.simulator.script("script", [*([Call("t", "{}")] * calls), Say("done")])
+        run_id = await begin(g, asked("t") | {"budget": {"tool_calls": min(calls, 1)}})
+        await watch(g, run_id)
+        run = await read(g, run_id)
+        assert (run["status"], run["reason"]) == ("incomplete" if reason else "completed", reason)
+
+
 async def test_a_run_can_wait_for_more_budget(tmp_path: Path) -> None:
     async with gateway(tmp_path, SCRIPTED) as g:
         tool = spy("t")
