@@ -74,15 +74,21 @@ async def follow(state: State, exchange: Exchange, reading: Reading) -> None:
         with following(state.runs.ledger, run_id, reading.cursor) as tail:
             await _write(state, exchange, tail, reading)
     except asyncio.CancelledError:
-        exchange.stopped()
-        if reading.on_leave is not None:
-            await asyncio.shield(reading.on_leave())
+        if exchange.stopped() is None:
+            await _left(reading)
     except TimeoutError:
         log.info("a reader of run %s took nothing for %g s: let go", run_id, PATIENCE)
+        await _left(reading)
     except Fault as fault:  # the store can't be read: the reader comes back
         log.warning("run %s: %s", run_id, fault.detail or fault.message)
     finally:
         exchange.unwatch()
+
+
+async def _left(reading: Reading) -> None:
+    """The reader is gone; what it wished for then is done whatever else happens."""
+    if reading.on_leave is not None:
+        await asyncio.shield(reading.on_leave())
 
 
 async def _write(state: State, exchange: Exchange, tail: Tail, reading: Reading) -> None:

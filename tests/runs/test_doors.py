@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from adapters.simulator import Call, Say
+from gateway.runs.events import draft
 from tests.harness import KEY, Answer, Harness, alias, gateway
 from tests.runs.following import begin, data, read, types, watch
 from tests.runs.tools import spy, use
@@ -324,3 +327,28 @@ async def test_what_is_read_of_an_agent_can_be_kept_again(tmp_path: Path, body: 
         assert (told["object"], told["source"], told["version"]) == ("agent", "store", 1)
         assert read == {"name": "mine", **body}
         assert (await put(g, "mine", read)).json()["version"] == 2
+
+
+async def test_a_reader_that_is_let_go_has_left_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes nothing any more, and had said that the run is for nobody else."""
+    monkeypatch.setattr("gateway.http.following.PATIENCE", 0.5)
+    async with gateway(tmp_path, SCRIPTED) as g:
+        g.simulator.script("script", [Call("screen", "{}"), Say("done")])
+        body = {**agent(tools=[{"name": "screen"}]), "stream": True, "on_disconnect": "cancel"}
+        host, _, port = g.url.removeprefix("http://").partition(":")
+        told = json.dumps(body)
+        with socket.create_connection((host, int(port))) as lazy:
+            head = f"POST /runs HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {KEY}\r\n"
+            lazy.sendall(f"{head}content-length: {len(told)}\r\n\r\n{told}".encode())
+            async with asyncio.timeout(10):
+                while not (runs := (await g.get("/runs?status=waiting", key=KEY)).json()["data"]):
+                    await asyncio.sleep(0.02)
+            run_id = runs[0]["id"]
+            tape = await g.state.runs.ledger.tape(run_id)
+            text = "x" * 500_000
+            for _ in range(24):  # more than the system itself keeps for a socket
+                await tape.record([draft("message.delta", step="main/1", part=0, text=text)])
+            row = await g.state.runs.ended(run_id)
+            assert row.standing.status == "cancelled"
