@@ -78,3 +78,15 @@ async def test_retention_and_forgetting(books: Books) -> None:
     assert (await books.store.sweep(NOON + 0.5 * DAY, {}))["idempotency"] == 0
     await books.store.forget(project="p1")
     assert (await books.store.sweep(NOON + 1.5 * DAY, {}))["idempotency"] == 2
+
+
+async def test_the_claim_of_a_dead_replica_does_not_stay_for_ever(books: Books) -> None:
+    """But the claim of a call that is under way does, however long it takes."""
+    dead = CLAIM
+    alive = replace(CLAIM, project="p2")
+    for claim in (dead, alive):
+        await books.store.claim_key(claim, 0)
+    await books.store.extend_claim(alive, NOON + 1.5 * DAY)
+    assert (await books.store.sweep(NOON + 1.4 * DAY, {}))["idempotency"] == 1
+    assert await books.store.claim_key(replace(later(1.4 * DAY), project="p2"), 0) is not None
+    assert await books.store.claim_key(later(1.4 * DAY), 0) is None

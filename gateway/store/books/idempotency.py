@@ -23,7 +23,9 @@ _KEEP = f"UPDATE idempotency SET status = ?, headers = ?, body = ?, at = ?{_HIS}
 _RELEASE = f"DELETE FROM idempotency{_HIS} AND status IS NULL"  # noqa: S608
 _RELEASE_ALL = "DELETE FROM idempotency WHERE status IS NULL"
 
-OLD_ANSWERS = "SELECT project, key FROM idempotency WHERE at < ? AND status IS NOT NULL LIMIT ?"
+OLD_ANSWERS = """SELECT project, key FROM idempotency
+    WHERE at < ? AND (status IS NOT NULL OR held_until < ?) LIMIT ?"""
+"""Answers past their days, and the claims of those who died with their call."""
 DELETE_ANSWER = ("DELETE FROM idempotency WHERE project = ? AND key = ?",)
 """Run with what :data:`OLD_ANSWERS` found."""
 

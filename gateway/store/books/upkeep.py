@@ -35,7 +35,7 @@ SWEEPS: Mapping[str, Callable[[float], Clearing]] = {
         kept.OLD_CONVERSATIONS, (before, CHUNK), kept.DELETE_CONVERSATION
     ),
     "idempotency": lambda before: Clearing(
-        answers.OLD_ANSWERS, (before, CHUNK), answers.DELETE_ANSWER
+        answers.OLD_ANSWERS, (before, before, CHUNK), answers.DELETE_ANSWER
     ),
     "seals": lambda before: Clearing(seals.OLD_SEALS, (before, CHUNK), seals.DELETE_SEAL),
 }
