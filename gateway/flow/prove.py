@@ -32,10 +32,10 @@ from adapters.wire.names import caller_name
 from gateway.flow.context import Call
 from gateway.structured.bounds import SchemaRefused
 from gateway.structured.check import Checker
-from gateway.structured.explain import Violation
 from gateway.structured.lenient import Change
 from gateway.structured.negotiate import Asked
 from gateway.structured.verdict import Kind, Verdict, Wanted, judge
+from gateway.structured.words import Violation
 
 CUT: frozenset[Reason] = frozenset({"length", "context_window"})
 """Ends that cut an answer off: it is never parsed (case O05)."""

@@ -14,7 +14,8 @@ from jsonschema_rs import Draft202012Validator, ReferencingError, ValidationErro
 
 from adapters.wire.json import dumps
 from gateway.structured.bounds import SchemaRefused, admit
-from gateway.structured.explain import OPTIONS, Explainer, Violation, fetch_nothing
+from gateway.structured.explain import OPTIONS, Explainer, fetch_nothing
+from gateway.structured.words import Violation
 
 MAX_KEPT = 256
 MAX_KEPT_BYTES = 4 * 1024 * 1024

@@ -1,33 +1,37 @@
-"""What is wrong with an answer, in words that a model and a person can act on.
+"""What is wrong with an answer: each keyword that failed, with its place.
 
-The validator explains a failed union by every error of every branch, which grows exponentially
-in recursive schemas (20 kinds of node, three levels: 15 s). Here a union is told by its nearest
-branch alone. Bounded: so many errors, so many characters.
+The validator's verdict is quick, but its list of errors is not to be asked for: of a union it
+tells every error of every branch, and what a recursive schema reaches by two ways it tells twice
+at each level, so both grow exponentially (100 bytes of schema, 20 levels of answer: 8 s). Here the
+schema is walked beside the answer: the validator judges one place at a time, a union is told by
+its nearest branch alone, and no place is looked at twice by the same schema. Bounded: so many
+errors, so many looks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jsonschema_rs import Draft202012Validator, RegexOptions, Registry, ValidationError
+from jsonschema_rs import Draft202012Validator, RegexOptions, Registry
 
-from adapters.canonical.record import record
-from adapters.wire.json import dumps
 from gateway.structured.bounds import part
+from gateway.structured.words import Violation, as_json, json_type, names, told, violation
 
 MAX_ERRORS = 10
 """Errors told of one answer."""
 
-MAX_UNIONS = 24
-"""Unions within unions that are looked into."""
+MAX_LOOKS = 2_000
+"""Places that are looked at, each by one schema."""
+
+MAX_COMPILED = 32
+"""Parts of a schema that are compiled to explain one answer; each may cost as much as the whole."""
+
+MANY = 20
+"""Of more members than this only those are looked at that don't fit."""
 
 MAX_STEPS = 8
 """References that lead to references, followed to look at a branch."""
-
-MAX_TEXT = 160
-"""Characters of each of an error's texts."""
 
 ROOT = "urn:gateway:schema"
 """The schema's name among the validator's resources, so that parts of it can refer to it."""
@@ -35,23 +39,21 @@ ROOT = "urn:gateway:schema"
 OPTIONS = RegexOptions(size_limit=1 << 20, dfa_size_limit=1 << 20)
 """Linear-time patterns only; a pattern that compiles to more than a megabyte is refused."""
 
-UNIONS = ("anyOf", "oneOf")
+_UNIONS = ("anyOf", "oneOf")
+_CONTAINS = ("contains", "minContains", "maxContains")
+_UNEVALUATED = ("unevaluatedProperties", "unevaluatedItems")
 
+_ALONE = frozenset(
+    {"type", "enum", "const", "multipleOf", "maximum", "exclusiveMaximum", "minimum"}
+    | {"exclusiveMinimum", "maxLength", "minLength", "pattern", "format", "maxItems", "minItems"}
+    | {"uniqueItems", "maxProperties", "minProperties", "required", "dependentRequired"}
+)
+"""Keywords that hold no schema: the validator tells of them itself."""
 
-@record(frozen=True, slots=True)
-class Violation:
-    """One thing that is wrong: the JSON pointer to it, what stands there, what should."""
+_DATA = ("const", "enum")
 
-    pointer: str
-    found: str
-    wanted: str
-
-    def __str__(self) -> str:
-        return f"at {self.pointer or 'the root'}: found {self.found}, wanted {self.wanted}"
-
-    def object(self) -> dict[str, str]:
-        """As it stands in error bodies."""
-        return {"pointer": self.pointer, "found": self.found, "wanted": self.wanted}
+Look = tuple[Any, Any, str]
+"""A schema, the value that is held against it, and where that value stands."""
 
 
 def fetch_nothing(uri: str) -> Any:
@@ -62,89 +64,205 @@ def fetch_nothing(uri: str) -> Any:
 class Explainer:
     """Finds the violations of one schema. Made only once an answer has failed."""
 
-    __slots__ = ("_keywords", "_registry", "_root", "_unions")
+    __slots__ = ("_registry", "_root")
 
     def __init__(self, schema: Any) -> None:
         self._root = _located(schema)
         self._registry = Registry([(ROOT, self._root)])
-        self._unions: list[tuple[str, list[Any]]] = []
-        """Every union that the explanation under way has met, by its number."""
-        self._keywords = {keyword: self._union(keyword) for keyword in UNIONS}
 
     def violations(self, value: Any) -> list[Violation]:
-        """What is wrong with ``value``, at most :data:`MAX_ERRORS` things."""
-        self._unions.clear()
-        return list(islice(self._explain({"$ref": ROOT}, value, "", 0), MAX_ERRORS))
+        """What is wrong with ``value``, at most :data:`MAX_ERRORS` things; nothing where that
+        can't be told."""
+        walk = _Walk(self._root, self._registry)
+        found: list[Violation] = []
+        for one in walk.all(value):
+            found.append(one)
+            if len(found) == MAX_ERRORS:
+                break
+        return found
 
-    def _explain(self, schema: Any, value: Any, at: str, depth: int) -> Iterator[Violation]:
-        for error in self._compile(schema, self._keywords).iter_errors(value):
-            here = at + _pointer(error.instance_path)
-            if error.kind.name in UNIONS:
-                yield from self._explain_union(error, here, depth)
-            else:
-                yield _violation(error, here)
 
-    def _explain_union(self, error: ValidationError, at: str, depth: int) -> Iterator[Violation]:
-        """The errors of the branch that comes nearest; of several that fit, that they do."""
-        _, branches = self._unions[int(error.kind.as_dict()["message"])]
-        value = error.instance
-        best = max(branches, key=lambda branch: self._likeness(branch, value), default=False)
-        told = False
-        if depth < MAX_UNIONS:
-            for violation in self._explain(best, value, at, depth + 1):
-                told = True
-                yield violation
-        if not told:
-            wanted = f"exactly one of {len(branches)} alternatives to fit"
-            yield Violation(at, _shown(value), wanted)
+class _Walk:
+    """One answer under the eyes of one schema."""
 
-    def _compile(self, schema: Any, keywords: Mapping[str, type]) -> Draft202012Validator:
+    __slots__ = ("_by_itself", "_compiled", "_patterns", "_registry", "_root")
+
+    def __init__(self, root: Any, registry: Registry) -> None:
+        self._root = root
+        self._registry = registry
+        self._compiled: dict[tuple[int, tuple[str, ...]], Draft202012Validator] = {}
+        """By the identity of a part of the schema, and the keywords of it."""
+        self._by_itself: dict[int, Draft202012Validator] = {}
+        self._patterns: dict[str, Draft202012Validator] = {}
+
+    def all(self, value: Any) -> Iterator[Violation]:
+        """Every violation, in the order of the schema."""
+        waiting: list[Look] = [(self._root, value, "")]
+        seen: set[tuple[int, str]] = set()
+        while waiting and len(seen) < MAX_LOOKS:
+            schema, value, at = waiting.pop()
+            if (id(schema), at) in seen or schema is True:
+                continue
+            seen.add((id(schema), at))
+            if not isinstance(schema, Mapping):
+                yield violation(at, value, "nothing here")
+                continue
+            yield from self._alone(schema, value, at)
+            yield from self._as_a_whole(schema, value, at)
+            yield from self._unevaluated(schema, value, at)
+            inside = [*self._in_place(schema, value, at), *self._members(schema, value, at)]
+            waiting += reversed(inside)
+
+    # ------------------------------------------------------------------ the validator's word
+
+    def _fits(self, schema: Any, value: Any, *keywords: str) -> bool:
+        """Whether ``value`` fits ``schema``, or some keywords of it, as far as there is room to
+        ask: else it is taken to fit, and nothing is told."""
+        if isinstance(schema, bool):
+            return schema
+        known = (id(schema), keywords)
+        found = self._compiled.get(known)
+        if found is None:
+            if len(self._compiled) == MAX_COMPILED:
+                return True
+            said = {name: schema[name] for name in keywords if name in schema}
+            found = self._compiled[known] = self._compile(said if keywords else schema)
+        return found.is_valid(value)
+
+    def _compile(self, schema: Any) -> Draft202012Validator:
         return Draft202012Validator(
             schema,
             registry=self._registry,
             retriever=fetch_nothing,
             pattern_options=OPTIONS,
             validate_formats=True,
-            keywords=dict(keywords),
         )
 
-    def _union(self, keyword: str) -> type:
-        """A keyword class whose one error is the union's number."""
-        explainer = self
+    # ------------------------------------------------------------------ what a place is told
 
-        class Union:
-            """The validator makes one for each place where the keyword stands."""
+    def _alone(self, schema: Mapping[str, Any], value: Any, at: str) -> Iterator[Violation]:
+        """The keywords that look at this place alone."""
+        found = self._by_itself.get(id(schema))
+        if found is None:
+            alone = {name: schema[name] for name in schema if name in _ALONE}
+            if schema.get("additionalProperties") is False:
+                alone["additionalProperties"] = False
+                for name in ("properties", "patternProperties"):
+                    alone[name] = dict.fromkeys(schema.get(name, ()), True)
+            found = self._by_itself[id(schema)] = self._compile(alone)
+        for error in found.iter_errors(value):
+            yield told(error, at)
 
-            def __init__(self, _schema: Any, branches: list[Any], _path: Any) -> None:
-                self._number = len(explainer._unions)
-                self._whole: Draft202012Validator | None = None
-                explainer._unions.append((keyword, branches))
+    def _as_a_whole(self, schema: Mapping[str, Any], value: Any, at: str) -> Iterator[Violation]:
+        """The keywords whose failure has no place further inside."""
+        if "not" in schema and not self._fits(schema, value, "not"):
+            yield violation(at, value, f"nothing that fits {_written(schema['not'])}")
+        if "contains" in schema and not self._fits(schema, value, *_CONTAINS):
+            yield violation(at, value, "items of the kind and number that `contains` asks for")
+        if "propertyNames" in schema and isinstance(value, Mapping):
+            for name in value:
+                if not self._fits(schema["propertyNames"], name):
+                    wanted = _written(schema["propertyNames"])
+                    yield violation(at, name, f"a property's name that fits {wanted}")
+        if "oneOf" in schema and not self._fits(schema, value, "oneOf"):
+            branches = schema["oneOf"]
+            if self._fits(self._nearest(branches, value), value):
+                wanted = f"exactly one of {len(branches)} alternatives to fit"
+                yield violation(at, value, wanted)
 
-            def validate(self, instance: Any) -> None:
-                if self._whole is None:
-                    branches = explainer._unions[self._number][1]
-                    self._whole = explainer._compile({keyword: branches}, {})
-                if not self._whole.is_valid(instance):
-                    raise ValueError(str(self._number))
+    def _unevaluated(self, schema: Mapping[str, Any], value: Any, at: str) -> Iterator[Violation]:
+        """What no keyword has spoken of; told only where all the others hold."""
+        for keyword in _UNEVALUATED:
+            if keyword in schema and not self._fits(schema, value):
+                others = tuple(name for name in schema if name != keyword)
+                if not others or self._fits(schema, value, *others):
+                    yield violation(at, value, _unknown(schema, value))
 
-        return Union
+    # ------------------------------------------------------------------ where else to look
 
-    def _likeness(self, branch: Any, value: Any) -> int:
-        """How much ``branch`` seems to be meant by ``value``: its type, then its constants."""
-        for _ in range(MAX_STEPS):
-            if not (isinstance(branch, Mapping) and isinstance(branch.get("$ref"), str)):
+    def _in_place(self, schema: Mapping[str, Any], value: Any, at: str) -> Iterator[Look]:
+        """Schemas that the same value is held against."""
+        if isinstance(schema.get("$ref"), str):
+            yield self._behind(schema, 1), value, at
+        for one in schema.get("allOf", ()):
+            yield one, value, at
+        if "if" in schema:
+            branch = "then" if self._fits(schema["if"], value) else "else"
+            yield schema.get(branch, True), value, at
+        if isinstance(value, Mapping):
+            for name, one in schema.get("dependentSchemas", {}).items():
+                if name in value:
+                    yield one, value, at
+        for keyword in _UNIONS:
+            if keyword in schema and not self._fits(schema, value, keyword):
+                yield self._nearest(schema[keyword], value), value, at
+
+    def _members(self, schema: Mapping[str, Any], value: Any, at: str) -> Iterator[Look]:
+        """Schemas that the members of the value are held against."""
+        if isinstance(value, Mapping):
+            pairs = [
+                (one, value[name], name)
+                for name in value
+                for one in self._of_property(schema, name)
+            ]
+        elif isinstance(value, list):
+            places = schema.get("prefixItems", ())
+            behind = schema.get("items", True)
+            pairs = [
+                (places[n] if n < len(places) else behind, item, str(n))
+                for n, item in enumerate(value)
+            ]
+        else:
+            return
+        if len(pairs) > MANY:
+            pairs = [pair for pair in pairs if not self._fits(pair[0], pair[1])]
+        for one, member, step in pairs:
+            yield one, member, f"{at}/{step.replace('~', '~0').replace('/', '~1')}"
+
+    def _of_property(self, schema: Mapping[str, Any], name: str) -> Iterator[Any]:
+        """The schemas of the property ``name``."""
+        known = False
+        if name in schema.get("properties", {}):
+            known = True
+            yield schema["properties"][name]
+        for pattern, one in schema.get("patternProperties", {}).items():
+            if self._matches(pattern, name):
+                known = True
+                yield one
+        if not known and schema.get("additionalProperties") not in (None, False):
+            yield schema["additionalProperties"]
+
+    def _matches(self, pattern: str, name: str) -> bool:
+        found = self._patterns.get(pattern)
+        if found is None:
+            found = self._patterns[pattern] = self._compile({"pattern": pattern})
+        return found.is_valid(name)
+
+    def _behind(self, schema: Any, steps: int = MAX_STEPS) -> Any:
+        """What stands behind the references that ``schema`` begins with, as far as it is known."""
+        for _ in range(steps):
+            if not (isinstance(schema, Mapping) and isinstance(schema.get("$ref"), str)):
                 break
-            branch = part(self._root, branch["$ref"].removeprefix(ROOT))
-        if not isinstance(branch, Mapping):
-            return 0
-        kinds = branch.get("type")
-        likeness = 1 if kinds is None or _type(value) in (kinds, *_listed(kinds)) else -100
-        properties = branch.get("properties")
-        if isinstance(value, Mapping) and isinstance(properties, Mapping):
-            likeness += sum(
-                _agreement(properties[name], value[name]) for name in properties if name in value
-            )
-        return likeness
+            found = part(self._root, schema["$ref"].removeprefix(ROOT))
+            schema = True if found is None else found
+        return schema
+
+    def _nearest(self, branches: list[Any], value: Any) -> Any:
+        return max(branches, key=lambda branch: _likeness(self._behind(branch), value))
+
+
+def _likeness(branch: Any, value: Any) -> int:
+    """How much ``branch`` seems to be meant by ``value``: its type, then its constants."""
+    if not isinstance(branch, Mapping):
+        return 0
+    kinds = branch.get("type")
+    likeness = 1 if kinds is None or json_type(value) in (kinds, *_listed(kinds)) else -100
+    properties = branch.get("properties")
+    if isinstance(value, Mapping) and isinstance(properties, Mapping):
+        likeness += sum(
+            _agreement(properties[name], value[name]) for name in properties if name in value
+        )
+    return likeness
 
 
 def _listed(kinds: Any) -> tuple[Any, ...]:
@@ -161,95 +279,31 @@ def _agreement(schema: Any, value: Any) -> int:
     return 10 if value in constants else -10
 
 
+def _unknown(schema: Mapping[str, Any], value: Any) -> str:
+    """What is wanted where something is there that no keyword speaks of."""
+    if not isinstance(value, Mapping):
+        return "no further items"
+    known = schema.get("properties", {})
+    return f"no property {names([name for name in value if name not in known])}"
+
+
+def _written(schema: Any) -> str:
+    """A part of the schema as its caller wrote it."""
+    return as_json(schema).replace(ROOT, "")
+
+
 def _located(node: Any) -> Any:
     """A copy in which references name the schema, so that they hold wherever a part is used."""
     if isinstance(node, list):
         return [_located(one) for one in node]
     if not isinstance(node, Mapping):
         return node
-    copy = {name: _located(value) for name, value in node.items() if name != "$id"}
+    copy = {
+        name: value if name in _DATA else _located(value)
+        for name, value in node.items()
+        if not (name == "$id" and isinstance(value, str))
+    }
     reference = copy.get("$ref")
     if isinstance(reference, str) and reference.startswith("#"):
         copy["$ref"] = ROOT + reference
     return copy
-
-
-# --------------------------------------------------------------------------- words
-
-
-def _pointer(path: list[str | int]) -> str:
-    steps = (str(step).replace("~", "~0").replace("/", "~1") for step in path)
-    return _cut("".join(f"/{step}" for step in steps))
-
-
-def _violation(error: ValidationError, at: str) -> Violation:
-    about = error.kind.as_dict()
-    words = _WANTED.get(error.kind.name)
-    wanted = error.kind.name if words is None else words(about)
-    return Violation(at, _shown(error.instance), _cut(wanted))
-
-
-def _shown(value: Any) -> str:
-    try:
-        return _cut(dumps(value).decode())
-    except (TypeError, ValueError, RecursionError):  # nested deeper than JSON is written
-        return f"something of type {_type(value)}"
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"
-
-
-def _json(value: Any) -> str:
-    return dumps(value).decode()
-
-
-def _names(names: list[Any]) -> str:
-    return ", ".join(map(_json, names))
-
-
-def _type(value: Any) -> str:
-    for kind, name in _TYPES:
-        if isinstance(value, kind):
-            return name
-    return "null"
-
-
-_TYPES: tuple[tuple[type | tuple[type, ...], str], ...] = (
-    (bool, "boolean"),
-    (int, "integer"),
-    (float, "number"),
-    (str, "string"),
-    ((list, tuple), "array"),
-    (Mapping, "object"),
-)
-
-_WANTED: Mapping[str, Callable[[dict[str, Any]], str]] = {
-    "type": lambda a: " or ".join(f"type {kind}" for kind in a["types"]),
-    "enum": lambda a: f"one of {_names(a['options'])}",
-    "const": lambda a: f"exactly {_json(a['expected_value'])}",
-    "required": lambda a: f"the property {_json(a['property'])}, which is missing",
-    "additionalProperties": lambda a: f"no property {_names(a['unexpected'])}",
-    "unevaluatedProperties": lambda a: f"no property {_names(a['unexpected'])}",
-    "additionalItems": lambda a: f"at most {a['limit']} items",
-    "unevaluatedItems": lambda a: f"no item {', '.join(a['unexpected'])}",
-    "minimum": lambda a: f"at least {a['limit']}",
-    "maximum": lambda a: f"at most {a['limit']}",
-    "exclusiveMinimum": lambda a: f"more than {a['limit']}",
-    "exclusiveMaximum": lambda a: f"less than {a['limit']}",
-    "multipleOf": lambda a: f"a multiple of {a['multiple_of']}",
-    "minLength": lambda a: f"at least {a['limit']} characters",
-    "maxLength": lambda a: f"at most {a['limit']} characters",
-    "pattern": lambda a: f"text that matches {a['pattern']}",
-    "format": lambda a: f"text in the format {a['format']}",
-    "minItems": lambda a: f"at least {a['limit']} items",
-    "maxItems": lambda a: f"at most {a['limit']} items",
-    "uniqueItems": lambda a: "no item twice",
-    "contains": lambda a: "an item of the kind that `contains` asks for",
-    "minProperties": lambda a: f"at least {a['limit']} properties",
-    "maxProperties": lambda a: f"at most {a['limit']} properties",
-    "propertyNames": lambda a: f"other property names: {a['error'].message}",
-    "not": lambda a: f"nothing that fits {_json(a['schema'])}",
-    "falseSchema": lambda a: "nothing here",
-}
-"""What each keyword wants, from the validator's account of its failure."""

@@ -14,10 +14,10 @@ import orjson
 from adapters.canonical.record import record
 from adapters.wire.strict_schema import Path
 from gateway.structured.check import Checker
-from gateway.structured.explain import Violation
 from gateway.structured.lenient import Change
 from gateway.structured.mend import Unparsable, mend
 from gateway.structured.nulls import without_nulls
+from gateway.structured.words import Violation
 
 MAX_RAW = 16_000
 """Characters of a bad answer that are told to its caller."""

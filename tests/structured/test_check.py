@@ -302,13 +302,62 @@ EACH = {
         'the property "z", which is missing',
     ),
     "unevaluated": ({"unevaluatedProperties": False}, {"a": 1}, 'no property "a"'),
+    "unevaluated beside others": (
+        {"allOf": [{"properties": {"a": True}}], "unevaluatedProperties": False},
+        {"a": 1, "b": 2},
+        'no property "a", "b"',
+    ),
+    "unevaluatedItems": (
+        {"prefixItems": [True], "unevaluatedItems": False},
+        [1, 2],
+        "no further items",
+    ),
+    "contains": (
+        {"contains": {"type": "string"}, "minContains": 2},
+        ["a", 1],
+        "items of the kind and number that `contains` asks for",
+    ),
+    "propertyNames": (
+        {"propertyNames": {"maxLength": 1}},
+        {"ab": 1},
+        'a property\'s name that fits {"maxLength":1}',
+    ),
+    "dependentSchemas": (
+        {"dependentSchemas": {"a": {"required": ["b"]}}},
+        {"a": 1},
+        'the property "b", which is missing',
+    ),
+    "dependentRequired": (
+        {"dependentRequired": {"a": ["b"]}},
+        {"a": 1},
+        'the property "b", which is missing',
+    ),
+    "patternProperties": (
+        {"patternProperties": {"^x": {"type": "null"}}, "additionalProperties": {"type": "string"}},
+        {"x1": 1, "y": "s"},
+        "type null",
+    ),
+    "additionalProperties": (
+        {"properties": {"a": True}, "additionalProperties": {"type": "string"}},
+        {"a": 1, "y": 2},
+        "type string",
+    ),
+    "prefixItems": ({"prefixItems": [{"type": "string"}], "items": False}, [1], "type string"),
+    "items": ({"prefixItems": [True], "items": False}, [1, 2], "nothing here"),
+    "false": ({"properties": {"a": False}}, {"a": 1}, "nothing here"),
+    "allOf": ({"allOf": [{"type": "string"}, {"minimum": 3}]}, 1, "type string", "at least 3"),
+    "not behind a reference": (
+        {"not": {"$ref": "#/$defs/d"}, "$defs": {"d": {"type": "null"}}},
+        None,
+        'nothing that fits {"$ref":"#/$defs/d"}',
+    ),
 }
 
 
 @pytest.mark.parametrize("name", EACH)
 def test_the_words_of_each_keyword(name: str) -> None:
-    schema, value, wanted = EACH[name]
-    assert [words for _, _, words in told(schema, value)] == [wanted]
+    schema, value, *wanted = EACH[name]
+    assert [words for _, _, words in told(schema, value)] == wanted
 
 
 KINDS = [f"kind{number}" for number in range(20)]
@@ -339,6 +388,85 @@ def test_a_deep_union_is_told_by_its_nearest_branch_and_in_bounded_time(keyword:
     place = "/children/0" * 10 + "/label"
     assert told(recursive_union(keyword), value) == [(place, "3", "type string")]
     assert time.process_time() - started < 2
+
+
+TWICE = {
+    "allOf": {"allOf": [{"items": {"$ref": "#"}}] * 2, "type": "array"},
+    "anyOf": {"anyOf": [{"items": {"$ref": "#"}, "type": "array"}] * 2},
+    "oneOf": {
+        "oneOf": [
+            {"items": {"$ref": "#"}, "type": "array", "minItems": 1},
+            {"items": {"$ref": "#"}, "type": "array", "maxItems": 0},
+        ]
+    },
+    "contains": {"items": {"$ref": "#"}, "contains": {"$ref": "#"}, "type": "array"},
+    "unevaluated": {
+        "allOf": [{"prefixItems": [{"$ref": "#"}]}],
+        "anyOf": [{"prefixItems": [{"$ref": "#"}]}, {"maxItems": 0}],
+        "unevaluatedItems": False,
+        "type": "array",
+    },
+}
+
+
+@pytest.mark.parametrize("name", TWICE)
+def test_what_a_schema_reaches_by_two_ways_is_not_looked_at_twice(name: str) -> None:
+    """The validator's own list of errors doubles at each level: 20 levels took 8 s."""
+    value: Any = 1
+    for _ in range(150):
+        value = [value]
+    checker = Schemas().checker(TWICE[name])
+    started = time.process_time()
+    assert not checker.fits(value)
+    assert checker.violations(value)
+    assert time.process_time() - started < 2
+
+
+def looking_back(keyword: str, levels: int, ways: int) -> dict[str, Any]:
+    """Schemas within schemas, each of which looks back at what the inner ones have seen."""
+    inner = {
+        f"d{n}": {keyword: [{"$ref": f"#/$defs/d{n + 1}"}] * ways, "unevaluatedProperties": False}
+        for n in range(levels)
+    }
+    return {"$ref": "#/$defs/d0", "$defs": {**inner, f"d{levels}": {"properties": {"a": True}}}}
+
+
+@pytest.mark.parametrize("keyword", ["allOf", "anyOf", "oneOf"])
+@pytest.mark.parametrize(("levels", "ways"), [(40, 1), (12, 2)])
+def test_looking_back_at_each_level_is_refused(keyword: str, levels: int, ways: int) -> None:
+    """1,400 bytes of it kept the validator busy for 15 s, and 40 levels for ever."""
+    started = time.process_time()
+    assert "written out" in refused(looking_back(keyword, levels, ways))
+    checker = Schemas().checker(looking_back(keyword, 4, ways))
+    assert not checker.fits({"b": 1})
+    assert time.process_time() - started < 2
+
+
+def test_schemas_that_close_their_objects_so_are_taken() -> None:
+    schema: dict[str, Any] = {"type": "integer"}
+    for _ in range(12):
+        schema = {
+            "type": "object",
+            "properties": {"a": schema},
+            "unevaluatedProperties": False,
+        }
+    assert told(schema, {"a": {"b": 1}}) == [("/a", '{"b":1}', 'no property "b"')]
+
+
+def test_of_many_items_those_are_told_that_do_not_fit() -> None:
+    schema = {"items": {"type": "object", "required": ["a"], "properties": {"a": {"minimum": 1}}}}
+    value = [{"a": 1}] * 5000 + [{"a": 0}]
+    assert told(schema, value) == [("/5000/a", "0", "at least 1")]
+
+
+def test_names_of_properties_that_look_like_keywords() -> None:
+    schema = {
+        "properties": {"$id": {"type": "string"}, "$ref": {"type": "string"}},
+        "additionalProperties": False,
+    }
+    assert Schemas().checker(schema).fits({"$id": "a", "$ref": "b"})
+    assert told(schema, {"$id": 1, "$ref": "b"}) == [("/$id", "1", "type string")]
+    assert told({"const": {"$ref": "#"}}, 1) == [("", "1", 'exactly {"$ref":"#"}')]
 
 
 def test_unions_of_plain_types_and_several_that_fit() -> None:

@@ -13,10 +13,10 @@ from adapters.canonical.completion import Completion
 from adapters.canonical.parts import Dialect, Refusal, Text, Thinking, ToolCall, ToolResult
 from adapters.canonical.request import Message, Request
 from gateway.structured.check import Schemas
-from gateway.structured.explain import Violation
 from gateway.structured.nulls import without_nulls
 from gateway.structured.reask import reask
 from gateway.structured.verdict import MAX_RAW, Verdict, Wanted, judge
+from gateway.structured.words import Violation
 
 SCHEMA = {
     "type": "object",
