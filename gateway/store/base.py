@@ -104,8 +104,10 @@ class Opened:
 class Settlement:
     """How an attempt ended. Token fields are ``None`` where unknown, never zero.
 
-    ``cost_nano = None`` charges what was reserved; a provider that did no work costs ``0``, and
-    then unknown tokens are given back too. Negative numbers count as unknown.
+    ``input_tokens`` are all of the input: what was read from or written to a cache is a part of
+    them, as ``reasoning_tokens`` are of the output. ``cost_nano = None`` charges what was
+    reserved; a provider that did no work costs ``0``, and then unknown tokens are given back
+    too. Negative numbers count as unknown.
 
     ``request`` is set on the call's last attempt and closes the request's own row. Where it is
     not the last, ``pause`` is how many seconds the call waits before its next one.

@@ -288,8 +288,8 @@ def _sane(end: Settlement) -> Settlement:
 def _real_tokens(end: Settlement) -> int | None:
     """All tokens of an attempt; ``None`` where they are not known, so that the reservation
     stays. What cost nothing and reported nothing did no work."""
-    counted = (end.input_tokens, end.output_tokens)
-    if None in counted:
-        return 0 if end.cost_nano == 0 and counted == (None, None) else None
-    classes = (*counted, end.cache_read_tokens, end.cache_write_tokens)
-    return sum(n for n in classes if n is not None)
+    if end.input_tokens is None and end.output_tokens is None:
+        return 0 if end.cost_nano == 0 else None
+    if end.input_tokens is None or end.output_tokens is None:
+        return None
+    return end.input_tokens + end.output_tokens

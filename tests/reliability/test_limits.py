@@ -52,6 +52,29 @@ async def test_200_callers_at_a_budget_for_10_calls(g: Harness, books: Any, make
     books.balanced(g)
 
 
+@pytest.mark.parametrize("model", ["m-openai", "m-claude", "m-chat"])
+async def test_cached_input_counts_once(g: Harness, books: Any, make_key: Any, model: str) -> None:
+    """It is a part of the input: in the row, in the sums, and of the tokens a minute."""
+    key = await make_key(limits={"tpm": 100_000})
+    text = {"type": "text", "text": "a long text " * 500, "cache_control": {"type": "ephemeral"}}
+    body = {
+        "model": model,
+        "messages": [{"role": "user", "content": [text]}],
+        "prompt_cache_key": "same",
+        "max_tokens": 5,
+    }
+    told = [(await g.post("/v1/chat/completions", body, key=key)).json()["usage"] for _ in "ab"]
+    read = told[1]["prompt_tokens_details"]["cached_tokens"]
+    assert read > 1000
+    (principal,) = (p for p in g.state.keyring.principals() if not p.from_file)
+    now = g.state.runtime.clock.wall()
+    rates = await g.state.store.rates(principal.key_id, principal.limits, now)
+    assert rates["tokens"].remaining == 100_000 - sum(usage["total_tokens"] for usage in told)
+    rows = books.rows("SELECT input_tokens, cache_read_tokens FROM attempts ORDER BY at")
+    assert [row["input_tokens"] for row in rows] == [usage["prompt_tokens"] for usage in told]
+    assert rows[1]["cache_read_tokens"] == read
+
+
 async def test_a_budget_of_zero_blocks_everything(g: Harness, make_key: Any) -> None:
     answer = await post(g, await make_key(limits={"usd_per_day": 0}), "priced")
     assert answer.status == 402

@@ -275,8 +275,17 @@ async def test_tokens_settle_to_what_was_really_used(books: Books) -> None:
     assert ticket.opened.rates["tokens"] == RateState(1000, 100, 61.0)
     await books.settle(ticket, input_tokens=100, output_tokens=50, cache_read_tokens=50)
     rates = await books.store.rates("key_1", limits, books.clock.at)
-    assert rates == {"tokens": RateState(1000, 800, 61.0)}
+    assert rates == {"tokens": RateState(1000, 850, 61.0)}, "what was cached is a part of the input"
     books.clock.at += 61
+    assert (await books.store.rates("key_1", limits, books.clock.at))["tokens"].remaining == 1000
+
+
+async def test_what_did_no_work_gives_its_tokens_back(books: Books) -> None:
+    """A refusal by the provider: nothing is known of tokens, and it cost nothing."""
+    limits = Limits(tpm=1000)
+    ticket = await books.open(limits, tokens=900)
+    unknown = {"usage_source": "unknown", "input_tokens": None, "output_tokens": None}
+    await books.settle(ticket, status="failed", fault="upstream_server", cost_nano=0, **unknown)
     assert (await books.store.rates("key_1", limits, books.clock.at))["tokens"].remaining == 1000
 
 
