@@ -158,6 +158,33 @@ class Verbatim:
     json: Any
 
 
+@record(frozen=True, slots=True, eq=False)
+class Pattern:
+    """How a provider writes a plain delta of text in one stream: the same bytes around each
+    text, with everything that makes an SSE event. ``joint`` is what stands between two texts;
+    ``sample`` is such a frame, with a mark for its text."""
+
+    head: bytes
+    tail: bytes
+    joint: bytes
+    sample: Verbatim
+
+
+@record(frozen=True, slots=True)
+class TextRun:
+    """More text for part ``index``: plain deltas, one frame after another in the provider's own
+    bytes, and ``size`` bytes of text in them.
+
+    Stands for the ``Verbatim`` and the ``TextDelta`` of each; made only where all that happens
+    to text is that it is passed on.
+    """
+
+    index: int
+    data: bytes
+    size: int
+    pattern: Pattern
+
+
 @record(frozen=True, slots=True)
 class Finished:
     """The proven end of an answer. ``stop`` is the stop sequence that ended it, if one did.
@@ -191,6 +218,7 @@ Event = (
     | UsageReported
     | OpaqueEvent
     | Verbatim
+    | TextRun
     | Finished
     | Failed
 )

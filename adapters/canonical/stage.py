@@ -7,7 +7,7 @@ which ``gateway.flow.attempt`` acts. The sink alone may wait, for a slow reader.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from adapters.canonical.events import Event
 
@@ -25,6 +25,29 @@ class Sink(Protocol):
 
     async def send(self, events: list[Event]) -> None:
         """Take events, the terminal never among them; waits while the reader is slow."""
+        ...
+
+
+@runtime_checkable
+class PromptSink(Sink, Protocol):
+    """A sink that need not be awaited while its reader keeps up. It takes
+    :class:`~adapters.canonical.events.TextRun`, too."""
+
+    def offer(self, events: list[Event]) -> bool:
+        """Take events as :meth:`Sink.send` does; ``False`` if :meth:`catch_up` has to be
+        awaited before more may come."""
+        ...
+
+    def passed(self) -> bool:
+        """Whether what was offered last was a ``TextRun``, and went on byte for byte."""
+        ...
+
+    def pass_on(self, data: bytes) -> bool:
+        """As :meth:`offer`, for more of what :meth:`passed`."""
+        ...
+
+    async def catch_up(self) -> None:
+        """Wait until the reader has taken what was offered."""
         ...
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, Protocol
 
-from adapters.canonical.events import Event
+from adapters.canonical.events import Event, TextRun
 from adapters.canonical.facts import Facts
 from adapters.canonical.faults import Fault
 from adapters.canonical.parts import Dialect as DialectName
@@ -32,6 +32,16 @@ class Field:
 class Decoder(Protocol):
     """Decodes one answer. Sans-IO; never raises for what a provider may send: a fault in the
     stream is a ``Failed`` event."""
+
+    @property
+    def skims(self) -> bool:
+        """Whether :meth:`skim` ever finds anything."""
+        ...
+
+    def skim(self, data: bytes, at: int) -> TextRun | None:
+        """What stands at ``at`` in the stream's bytes, the start of an SSE event, if that is
+        text in frames that need no decoding; everything else has to be fed frame by frame."""
+        ...
 
     def feed(self, frame: Frame) -> list[Event]:
         """The events of one SSE frame. After the terminal, nothing more comes."""
@@ -61,8 +71,12 @@ class Dialect(Protocol):
         """
         ...
 
-    def decoder(self, *, verbatim: bool = False) -> Decoder:
-        """A fresh decoder; with ``verbatim`` each list of events starts with the frame."""
+    def decoder(self, *, verbatim: bool = False, skims: bool = False) -> Decoder:
+        """A fresh decoder; with ``verbatim`` each list of events starts with the frame.
+
+        :param skims: with ``verbatim``: text that is only passed on may come as ``TextRun``. A
+            dialect may leave that alone.
+        """
         ...
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes) -> Fault:

@@ -24,6 +24,7 @@ from aiohttp.abc import AbstractStreamWriter
 from adapters.canonical.clock import Clock, SystemClock
 from adapters.canonical.faults import Fault
 from adapters.transport.errors import FAILURES, before_reply, in_body
+from adapters.transport.pour import Pour, Take
 from adapters.transport.session import http_url, make_session, trust_in
 from adapters.transport.watch import Watch
 from adapters.wire.call import Timeouts, WireCall
@@ -215,6 +216,23 @@ class Exchange:
             # public way to what it still holds.
             if rest := content._read_nowait(-1):
                 return rest
+            raise in_body(error) from error
+
+    async def pour(self, take: Take) -> bool:
+        """Give ``take`` the body's bytes as they come, for as long as it wants more.
+
+        :returns: ``False`` at the end of the body.
+        :raises Fault: as :meth:`chunk`.
+        """
+        content = self._reply.content
+        if content.at_eof():
+            return False
+        try:
+            return await Pour(content, take).run()
+        except asyncio.CancelledError:
+            self._watch.claim()
+            raise
+        except FAILURES as error:
             raise in_body(error) from error
 
     async def read(self, limit: int) -> bytes:

@@ -5,12 +5,16 @@ Must not know calls; :mod:`adapters.transport.http` makes them.
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import socket
 import ssl
 from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
+
+from adapters.transport.pour import Handler
 
 KEEP_ALIVE = 15.0
 """Seconds that an idle connection stays in the pool. Shorter than the usual idle limits of
@@ -35,10 +39,12 @@ def make_session(proxy: str | None, trust: ssl.SSLContext | bool) -> aiohttp.Cli
     It sets no limit to connections and no time-out: the caller has its own, which can tell
     waiting from connecting.
     """
+    connector = aiohttp.TCPConnector(
+        limit=0, keepalive_timeout=KEEP_ALIVE, ssl=trust, socket_factory=make_socket
+    )
+    connector._factory = functools.partial(Handler, asyncio.get_running_loop())  # type: ignore[assignment]
     session = aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(
-            limit=0, keepalive_timeout=KEEP_ALIVE, ssl=trust, socket_factory=make_socket
-        ),
+        connector=connector,
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(),
         proxy=proxy,

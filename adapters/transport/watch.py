@@ -99,8 +99,9 @@ class Watch:
         """From now, ``phase`` may take ``seconds``; its predecessor's limit is over."""
         self.phase = phase
         self._seconds = seconds
-        self._due = self._loop.time() + seconds
-        self._arm()
+        self._due = due = self._loop.time() + seconds
+        if due < self._armed:
+            self._arm()
 
     def pause(self) -> None:
         """Stop all clocks."""

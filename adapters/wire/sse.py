@@ -68,6 +68,11 @@ class SseParser:
         self._size = 0
         """Bytes of the event's data lines so far, line ends included."""
 
+    @property
+    def between(self) -> bool:
+        """Whether the next byte is the first of an event."""
+        return not (self._tail or self._data or self._name or self._after_cr or self._start)
+
     def feed(self, chunk: bytes) -> list[Frame]:
         """Take the next bytes and give the frames that they complete.
 

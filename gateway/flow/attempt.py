@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from adapters.canonical.events import Failed, Finished
 from adapters.canonical.faults import Fault
-from adapters.canonical.stage import Pipe, Stage
+from adapters.canonical.stage import Pipe, PromptSink, Stage
 from adapters.registry import DIALECTS
 from gateway.flow.books import Books, Try
 from gateway.flow.context import Call, CallSink, Outcome, Prepared
@@ -103,7 +103,10 @@ class _Attempting(Trying):
         self._sink.use(self._head(one))
         one.pumped = await call.runtime.adapters[deployment.provider.name].pump(
             one.prepared.encoded.call,
-            decoder=DIALECTS[deployment.provider.dialect].decoder(verbatim=same and untouched),
+            decoder=DIALECTS[deployment.provider.dialect].decoder(
+                verbatim=same and untouched,
+                skims=isinstance(self._sink, PromptSink) and not call.proves and not call.holds,
+            ),
             pipe=Pipe(self._pipe(one, watch)),
             sink=self._sink,
             timeouts=self._timeouts(one.prepared),

@@ -20,6 +20,7 @@ from adapters.canonical.events import (
     Finished,
     PartStarted,
     Started,
+    TextRun,
     Usage,
     UsageReported,
 )
@@ -122,6 +123,9 @@ class Meter:
     def _end(self, event: Finished | Failed) -> None:
         self.terminal = event
 
+    def _count_run(self, event: TextRun) -> None:
+        self.output_bytes += event.size
+
 
 _TAKES: Mapping[type, Callable[[Meter, Any], None]] = {
     UsageReported: Meter._count_usage,
@@ -129,6 +133,7 @@ _TAKES: Mapping[type, Callable[[Meter, Any], None]] = {
     PartStarted: Meter._count_call,
     Finished: Meter._end,
     Failed: Meter._end,
+    TextRun: Meter._count_run,
 }
 """What the books need of events that are no content, which most are."""
 

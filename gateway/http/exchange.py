@@ -12,6 +12,7 @@ from typing import Any
 
 from adapters.canonical.faults import Fault
 from adapters.canonical.parts import Dialect
+from gateway.http.begun import Begun, begun
 from gateway.http.body import Receive
 from gateway.northbound.errors import envelope
 
@@ -38,6 +39,7 @@ class Exchange:
     __slots__ = (
         "_receive",
         "_send",
+        "_sending",
         "_stop",
         "_task",
         "_timer",
@@ -64,6 +66,7 @@ class Exchange:
         self.status = 0
         self._receive = receive
         self._send = send
+        self._sending: Begun | None = None
         self._stop: Fault | None = None
         self._task = asyncio.current_task()
         self._timer: asyncio.TimerHandle | None = None
@@ -149,6 +152,23 @@ class Exchange:
         """Send body bytes; waits while the caller reads slowly."""
         self._writing_since = asyncio.get_running_loop().time()
         await self._send({"type": "http.response.body", "body": data, "more_body": more})
+        self._writing_since = None
+
+    def put(self, data: bytes) -> bool:
+        """Send body bytes without waiting; ``False`` if the caller reads slowly, and
+        :meth:`caught_up` has to be awaited."""
+        message = {"type": "http.response.body", "body": data, "more_body": True}
+        self._sending = begun(self._send(message))
+        if self._sending is None:
+            return True
+        self._writing_since = asyncio.get_running_loop().time()
+        return False
+
+    async def caught_up(self) -> None:
+        """Wait until what was :meth:`put` is taken."""
+        sending, self._sending = self._sending, None
+        if sending is not None:
+            await sending
         self._writing_since = None
 
     async def answer(

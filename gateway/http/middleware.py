@@ -90,11 +90,11 @@ class _Started:
         self._signature = signature
         self.started = False
 
-    async def __call__(self, message: MutableMapping[str, Any]) -> None:
+    def __call__(self, message: MutableMapping[str, Any]) -> Awaitable[None]:
         if not self.started:
             self.started = True
             message["headers"] = [*message["headers"], *self._signature]
-        await self._send(message)
+        return self._send(message)
 
 
 def dialect_of(path: str) -> Dialect:

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from adapters.canonical.completion import Completion, Fold
-from adapters.canonical.events import Event, Failed, Terminal
+from adapters.canonical.events import Event, Failed, Terminal, TextRun
 from gateway.flow.context import Head
 from gateway.http.exchange import Exchange
 from gateway.http.headers import SSE, head_headers
@@ -32,7 +32,9 @@ class StreamSink:
         "_exchange",
         "_head",
         "_last",
+        "_late",
         "_loop",
+        "_passed",
         "_pinging",
         "_timer",
         "_writing",
@@ -48,6 +50,8 @@ class StreamSink:
         self._loop = asyncio.get_running_loop()
         self._last = self._loop.time()
         self._pinging: asyncio.Task[None] | None = None
+        self._late = b""
+        self._passed = False
         self._writing = False
         first = min(HOLD_SECONDS, ping) if held else ping
         self._timer = self._loop.call_later(first, self._tick, held)
@@ -61,6 +65,35 @@ class StreamSink:
         data = self._encoder.feed(events)
         if data:
             await self._write(data, more=True)
+
+    def offer(self, events: list[Event]) -> bool:
+        """Encode, and write if nothing stands before it."""
+        data = self._encoder.feed(events)
+        self._passed = isinstance(events[0], TextRun) and events[0].data is data
+        return self.pass_on(data) if data else True
+
+    def passed(self) -> bool:
+        """Whether the latest offer is on its way in the provider's own bytes."""
+        return self._passed
+
+    def pass_on(self, data: bytes) -> bool:
+        """Write, if nothing stands before it."""
+        exchange = self._exchange
+        if self._writing or not exchange.started:
+            self._late = data
+            return False
+        self._last = self._loop.time()
+        self._writing = not exchange.put(data)
+        return not self._writing
+
+    async def catch_up(self) -> None:
+        """Write what could not be written at once."""
+        late, self._late = self._late, b""
+        if late:
+            await self._write(late, more=True)
+        else:
+            await self._exchange.caught_up()
+            self._writing = False
 
     async def judge(self, verdict: Mapping[str, Any]) -> None:
         """Tell what came of an answer that was sent before it was checked."""

@@ -35,6 +35,8 @@ class TinyDecoder:
     terminal, ``{"reason": r}`` one that close() releases, ``{"error": text}`` a failure, and
     ``{}`` nothing at all."""
 
+    skims = False
+
     def __init__(self) -> None:
         self.fed = 0
         self._open = False
@@ -81,7 +83,7 @@ class TinyDialect:
     def encode(self, request: Any, model: str, facts: Any) -> Any:
         raise AssertionError("the adapter never encodes")
 
-    def decoder(self, *, verbatim: bool = False) -> TinyDecoder:
+    def decoder(self, *, verbatim: bool = False, skims: bool = False) -> TinyDecoder:
         return TinyDecoder()
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes) -> Fault:

@@ -71,7 +71,7 @@ async def test_a_slow_error_body_is_not_waited_for(raw_provider, pump, monkeypat
         await connection.send(b"HTTP/1.1 500 No\r\ncontent-length: 10\r\n\r\nhalf")
         await connection.wait_closed()
 
-    monkeypatch.setattr("adapters.adapter.ERROR_BODY_SECONDS", 0.05)
+    monkeypatch.setattr("adapters.adapter.reply.ERROR_BODY_SECONDS", 0.05)
     raw_provider.script = slow
     fault = await failure(pump)
     assert (fault.kind, fault.detail) == ("upstream_server", "half")
@@ -159,7 +159,7 @@ async def test_half_a_json_is_what_the_decoder_says(raw_provider, pump, body):
 
 
 async def test_a_whole_body_has_a_bound(raw_provider, pump, monkeypatch):
-    monkeypatch.setattr("adapters.adapter.MAX_BODY", 100)
+    monkeypatch.setattr("adapters.adapter.flow.MAX_BODY", 100)
     raw_provider.script = gives(reply("200 OK", b" " * 101, "content-type: application/json"))
     fault = await failure(pump, stream=False)
     assert fault.kind == "protocol_error"

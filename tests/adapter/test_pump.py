@@ -211,7 +211,7 @@ async def test_no_connection_is_a_failure_and_no_exception(pump, adapter, sink):
 
 
 async def test_an_oversized_event_is_a_protocol_error(raw_provider, pump, sink, monkeypatch):
-    monkeypatch.setattr("adapters.adapter.SseParser.__init__.__defaults__", (100,))
+    monkeypatch.setattr("adapters.adapter.flow.SseParser.__init__.__defaults__", (100,))
     raw_provider.script = sends(STREAM + chunk(b'{"t": "x"}'), chunk(b'{"t": "%s"}' % (b"x" * 100)))
     pumped = await pump()
     assert pumped.terminal.fault.kind == "protocol_error"

@@ -36,9 +36,9 @@ class _Messages:
         """One call for ``request``."""
         return encode(request, model, facts)
 
-    def decoder(self, *, verbatim: bool = False) -> MessagesDecoder:
+    def decoder(self, *, verbatim: bool = False, skims: bool = False) -> MessagesDecoder:
         """A fresh decoder for one answer."""
-        return MessagesDecoder(verbatim=verbatim)
+        return MessagesDecoder(verbatim=verbatim, skims=skims)
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes) -> Fault:
         """The fault behind an answer with an error status."""

@@ -11,7 +11,10 @@ from adapters.canonical.events import (
     Failed,
     Finished,
     PartEnded,
+    Pattern,
     Started,
+    TextDelta,
+    TextRun,
     UsageReported,
     Verbatim,
 )
@@ -19,17 +22,28 @@ from adapters.dialects.anthropic_messages.errors import in_stream
 from adapters.dialects.anthropic_messages.stream import Stream, malformed, split_extras, truncated
 from adapters.wire.anthropic_messages import NAME, part_of, reason_of, usage_of
 from adapters.wire.json import loads, loads_exact
+from adapters.wire.plain import MARK, pattern, run_at
 from adapters.wire.sse import Frame
+
+_EVENT = {"type", "index", "delta"}
+_DELTA = {"type", "text"}
+"""All that an event has that only says more text."""
+
+LEARNS = 8
+"""How often a stream is tried for a pattern: a long answer may have many blocks."""
 
 
 class MessagesDecoder:
     """Decodes one answer; see :class:`adapters.dialects.base.Decoder`."""
 
-    __slots__ = ("_stream", "_verbatim")
+    __slots__ = ("_learns", "_plain", "_stream", "_verbatim", "skims")
 
-    def __init__(self, *, verbatim: bool = False) -> None:
+    def __init__(self, *, verbatim: bool = False, skims: bool = False) -> None:
         self._stream = Stream()
         self._verbatim = verbatim
+        self.skims = verbatim and skims
+        self._learns = LEARNS if self.skims else 0
+        self._plain: Pattern | None = None
 
     def feed(self, frame: Frame) -> list[Event]:
         """The events of one SSE frame; none for a ping, and none after the terminal."""
@@ -44,8 +58,28 @@ class MessagesDecoder:
         events = self._stream.feed(found, frame.name)
         if self._verbatim and found.get("type") != "ping":
             name = frame.name or str(found.get("type", ""))
+            if self._learns and len(events) == 1 and isinstance(events[0], TextDelta):
+                self._learn(frame, found, events[0].text)
             return [Verbatim(NAME, name, frame.data, found), *events]
         return events
+
+    def skim(self, data: bytes, at: int) -> TextRun | None:
+        """See the interface."""
+        plain = self._plain
+        if plain is None:
+            return None
+        index = self._stream.open_text(plain.sample.json["index"])
+        return None if index is None else run_at(data, at, plain, index)
+
+    def _learn(self, frame: Frame, event: dict[str, Any], text: str) -> None:
+        """Try whether ``event``, which says ``text``, is like those that follow it."""
+        if event.keys() != _EVENT or event["delta"].keys() != _DELTA:
+            return
+        if self._plain is not None and self._plain.sample.json["index"] == event["index"]:
+            return
+        self._learns -= 1
+        marked = {**event, "delta": {**event["delta"], "text": MARK}}
+        self._plain = pattern(NAME, frame, "text", text, marked) or self._plain
 
     def close(self) -> list[Event]:
         """End of file: nothing after a terminal, else ``stream_truncated``."""

@@ -118,6 +118,11 @@ class Stream:
             self.done = True
         return events
 
+    def open_text(self, number: int) -> int | None:
+        """The part that block ``number`` is, if it is text and still coming."""
+        opened = None if self.done else self._open.get(number)
+        return opened.index if opened is not None and type(opened.head) is Text else None
+
     def close(self) -> list[Event]:
         """End of file; only :meth:`_message_stop` proves an answer complete."""
         if self.done:

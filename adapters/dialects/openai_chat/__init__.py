@@ -31,8 +31,8 @@ class ChatDialect:
     def encode(self, request: Request, model: str, facts: Facts) -> Encoded:
         return encode.encode(request, model, facts)
 
-    def decoder(self, *, verbatim: bool = False) -> ChatDecoder:
-        return ChatDecoder(verbatim=verbatim)
+    def decoder(self, *, verbatim: bool = False, skims: bool = False) -> ChatDecoder:
+        return ChatDecoder(verbatim=verbatim, skims=skims)
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes) -> Fault:
         return errors.of_status(status, headers, body)

@@ -144,6 +144,11 @@ class ChoiceReader:
             out.append(PartEnded(self._open(Opaque(DIALECT, "audio", self._audio), out)))
             self._audio = {}
 
+    @property
+    def open_text(self) -> int | None:
+        """The index of the text that is under way, if one is."""
+        return self._text
+
     def reason(self) -> tuple[Reason, str | None]:
         """Why the choice ended, in our words and in theirs."""
         raw = self.raw_reason

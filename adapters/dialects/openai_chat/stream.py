@@ -14,8 +14,11 @@ from adapters.canonical.events import (
     Event,
     Failed,
     Finished,
+    Pattern,
     Reason,
     Started,
+    TextDelta,
+    TextRun,
     UsageReported,
     Verbatim,
 )
@@ -25,12 +28,20 @@ from adapters.dialects.openai_chat.choice import ChoiceReader, Indices
 from adapters.wire import openai_chat
 from adapters.wire.json import loads
 from adapters.wire.openai_chat import DIALECT
+from adapters.wire.plain import MARK, pattern, run_at
 from adapters.wire.sse import Frame
 
 _OUTER = frozenset({"id", "object", "created", "model", "choices", "usage", "obfuscation", "error"})
 """Fields around the choices that are read or mean nothing; others travel as extras."""
 
 _DONE = b"[DONE]"
+
+_CONTENT = {"content"}
+_BARE = {"index", "delta", "logprobs", "finish_reason"}
+"""What a chunk's choice has where it only says more text."""
+
+LEARNS = 8
+"""How often a stream is tried for a pattern: some say something new in every chunk."""
 
 
 class ChatDecoder:
@@ -42,13 +53,19 @@ class ChatDecoder:
         "_extras",
         "_indices",
         "_latest",
+        "_learns",
+        "_plain",
         "_started",
         "_told",
         "_verbatim",
+        "skims",
     )
 
-    def __init__(self, *, verbatim: bool = False) -> None:
+    def __init__(self, *, verbatim: bool = False, skims: bool = False) -> None:
         self._verbatim = verbatim
+        self.skims = verbatim and skims
+        self._learns = LEARNS if self.skims else 0
+        self._plain: Pattern | None = None
         self._indices = Indices()
         self._choices: dict[int, ChoiceReader] = {}
         self._started: Started | None = None
@@ -74,7 +91,25 @@ class ChatDecoder:
             # "message" is the default name of an SSE event; an empty one means a whole body.
             out.append(Verbatim(DIALECT, frame.name or "message", frame.data, chunk))
         fault = self._read(chunk, frame.name, "delta", out)
-        return out if fault is None else self._fail(fault, chunk)
+        if fault is not None:
+            return self._fail(fault, chunk)
+        if self._learns and len(out) == 2 and isinstance(out[1], TextDelta):
+            self._learn(frame, chunk, out[1].text)
+        return out
+
+    def skim(self, data: bytes, at: int) -> TextRun | None:
+        """See the interface."""
+        plain = self._plain
+        if plain is None:
+            return None
+        sample: Mapping[str, Any] = plain.sample.json
+        reader = self._choices[sample["choices"][0].get("index", 0)]
+        if reader.open_text is None or self._ended:
+            return None
+        run = run_at(data, at, plain, reader.open_text)
+        if run is not None and self._latest is not sample:
+            self._see(sample)
+        return run
 
     def close(self) -> list[Event]:
         """End of file: the held end, if a ``finish_reason`` came."""
@@ -106,9 +141,7 @@ class ChatDecoder:
         choices = value.get("choices")
         if not _is_well_formed(choices, field):
             return errors.malformed("choices are no list of choices")
-        if value.keys() != self._latest.keys():
-            self._note(value)
-        self._latest = value
+        self._see(value)
         if self._started is None and (choices or value.get("id")):
             self._start(value, out)
         for choice in choices or ():
@@ -120,6 +153,24 @@ class ChatDecoder:
     def _usage(self, value: Mapping[str, Any]) -> list[Event]:
         usage = openai_chat.read_usage(value.get("usage"))
         return [] if usage is None or self._started is None else [UsageReported(usage)]
+
+    def _learn(self, frame: Frame, chunk: dict[str, Any], text: str) -> None:
+        """Try whether ``chunk``, which says ``text``, is like those that follow it."""
+        choice = chunk["choices"][0]
+        bare = choice.keys() <= _BARE and choice["delta"].keys() == _CONTENT
+        if not bare or len(chunk["choices"]) > 1 or chunk.get("usage") is not None:
+            return
+        if self._plain is not None and (b"data: " + frame.data).startswith(self._plain.head):
+            return
+        self._learns -= 1
+        marked = {**chunk, "choices": [{**choice, "delta": {"content": MARK}}]}
+        self._plain = pattern(DIALECT, frame, "content", text, marked) or self._plain
+
+    def _see(self, value: Mapping[str, Any]) -> None:
+        """``value`` is the latest chunk."""
+        if value.keys() != self._latest.keys():
+            self._note(value)
+        self._latest = value
 
     def _note(self, value: Mapping[str, Any]) -> None:
         """Remember the fields that the canonical words do not know. Most chunks have those of the

@@ -31,7 +31,7 @@ class ResponsesDialect:
     def encode(self, request: Request, model: str, facts: Facts) -> Encoded:
         return encode.encode(request, model, facts)
 
-    def decoder(self, *, verbatim: bool = False) -> ResponsesDecoder:
+    def decoder(self, *, verbatim: bool = False, skims: bool = False) -> ResponsesDecoder:
         return ResponsesDecoder(verbatim=verbatim)
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes) -> Fault:

@@ -11,7 +11,7 @@ missing; a resumed stream starts without ``response.created``; an ``error`` even
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from adapters.canonical.events import (
     Event,
@@ -49,6 +49,9 @@ _TOLD = ("id", "object", "created_at", "model", "output", "usage", "status")
 class ResponsesDecoder:
     """One answer's decoder; see :class:`adapters.dialects.base.Decoder`."""
 
+    skims: ClassVar[bool] = False
+    """Every frame has a number of its own, so that there is no pattern to go by."""
+
     __slots__ = ("_done", "_output", "_started", "_verbatim")
 
     def __init__(self, *, verbatim: bool = False) -> None:
@@ -56,6 +59,9 @@ class ResponsesDecoder:
         self._output = Output()
         self._started = False
         self._done = False
+
+    def skim(self, data: bytes, at: int) -> None:
+        """Nothing: see ``skims``."""
 
     def feed(self, frame: Frame) -> list[Event]:
         """The events of one frame; none after the terminal."""

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from adapters.canonical.events import Verbatim
+from adapters.canonical.events import TextRun, Verbatim
 from adapters.wire.json import dumps
+from adapters.wire.plain import Retold
 from adapters.wire.sse import frame
 from gateway.northbound.anthropic_messages import answer
 from gateway.northbound.base import Envelope
@@ -22,11 +23,12 @@ STOP = frame(b'{"type":"message_stop"}', "message_stop")
 class Relay:
     """The state of one relayed stream."""
 
-    __slots__ = ("_envelope", "_held", "_stopped")
+    __slots__ = ("_envelope", "_held", "_runs", "_stopped")
 
     def __init__(self, envelope: Envelope) -> None:
         self._envelope = envelope
         self._held: list[bytes] = []
+        self._runs = Retold()
         self._stopped = False
 
     def feed(self, verbatim: Verbatim) -> bytes:
@@ -41,6 +43,10 @@ class Relay:
             self._stopped = self._stopped or kind == "message_stop"
             return b""
         return written
+
+    def run(self, run: TextRun) -> bytes | None:
+        """The bytes for plain deltas of text; ``None`` if they have to come frame by frame."""
+        return None if self._held else self._runs.write(run, self.feed)
 
     def _write(self, verbatim: Verbatim, event: Mapping[str, Any]) -> bytes:
         changed = self._owned(event)

@@ -23,6 +23,7 @@ from adapters.canonical.events import (
     Started,
     Terminal,
     TextDelta,
+    TextRun,
     ThinkingDelta,
     Usage,
     UsageReported,
@@ -31,6 +32,7 @@ from adapters.canonical.events import (
 from adapters.canonical.parts import Dialect
 from adapters.wire.anthropic_messages import NAME
 from adapters.wire.json import dumps
+from adapters.wire.plain import expanded
 from adapters.wire.sse import frame
 from gateway.northbound import errors
 from gateway.northbound.anthropic_messages import answer
@@ -71,7 +73,9 @@ class StreamEncoder:
         """The frames for ``events``; those that a relayed frame decodes to are only watched."""
         out: list[bytes] = []
         for event in events:
-            if isinstance(event, Verbatim):
+            if isinstance(event, TextRun):
+                out.append(self._run(event))
+            elif isinstance(event, Verbatim):
                 self._relaying = event.dialect == NAME
                 if self._relaying:
                     out.append(self._relay.feed(event))
@@ -81,6 +85,11 @@ class StreamEncoder:
                     out.append(writer(self, event))
         out.append(self._opening())
         return b"".join(out)
+
+    def _run(self, run: TextRun) -> bytes:
+        """Text that its decoder has not looked at; nor need we, where frames are relayed."""
+        written = self._relay.run(run) if self._relaying else None
+        return self.feed(expanded(run)) if written is None else written
 
     def verdict(self, told: Mapping[str, Any]) -> bytes:
         """An event of the gateway's own, which the vendor's SDKs pass over."""

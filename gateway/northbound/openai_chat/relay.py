@@ -12,8 +12,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from adapters.canonical.events import Verbatim
+from adapters.canonical.events import TextRun, Verbatim
 from adapters.wire.json import dumps
+from adapters.wire.plain import Retold
 from adapters.wire.sse import frame
 from gateway.northbound.base import Envelope
 
@@ -24,7 +25,17 @@ _UNCOUNTED = re.compile(rb',\s*"usage"\s*:\s*null')
 class Relay:
     """The state of one relayed stream."""
 
-    __slots__ = ("_alias", "_ended", "_envelope", "_head", "_id", "_last", "_model", "_usage")
+    __slots__ = (
+        "_alias",
+        "_ended",
+        "_envelope",
+        "_head",
+        "_id",
+        "_last",
+        "_model",
+        "_runs",
+        "_usage",
+    )
 
     def __init__(self, envelope: Envelope) -> None:
         self._envelope = envelope
@@ -32,6 +43,7 @@ class Relay:
         self._id = ""
         self._model = ""
         self._ended: set[int] = set()
+        self._runs = Retold()
         self._head: list[Mapping[str, Any]] = []
         self._last: list[bytes] = []
         self._usage: tuple[Mapping[str, Any], bytes | None] | None = None
@@ -49,6 +61,10 @@ class Relay:
             self._hold(chunk, verbatim.data)
             return b""
         return self._write(chunk, verbatim.data)
+
+    def run(self, run: TextRun) -> bytes | None:
+        """The bytes for plain deltas of text; ``None`` if they have to come frame by frame."""
+        return self._runs.write(run, self.feed) if self._id else None
 
     def _first(self, verbatim: Verbatim, chunk: dict[str, Any]) -> bytes:
         """Chunks before the id is known wait for it: some servers open with an empty one."""

@@ -24,6 +24,7 @@ from adapters.canonical.events import (
     Started,
     Terminal,
     TextDelta,
+    TextRun,
     ThinkingDelta,
     Usage,
     UsageReported,
@@ -32,6 +33,7 @@ from adapters.canonical.events import (
 from adapters.canonical.parts import Dialect
 from adapters.wire import sse
 from adapters.wire.json import dumps
+from adapters.wire.plain import expanded
 from gateway.northbound import errors
 from gateway.northbound.base import Envelope
 from gateway.northbound.openai_chat import answer
@@ -80,7 +82,9 @@ class StreamEncoder:
         """The frames for ``events``; those that a relayed chunk decodes to are only watched."""
         out: list[bytes] = []
         for event in events:
-            if isinstance(event, Verbatim):
+            if isinstance(event, TextRun):
+                out.append(self._run(event))
+            elif isinstance(event, Verbatim):
                 self._relaying = (
                     event.dialect == "openai-chat" and not self._envelope.style.legacy_calls
                 )
@@ -91,6 +95,11 @@ class StreamEncoder:
                 if writer is not None:
                     out.append(writer(self, event))
         return b"".join(out)
+
+    def _run(self, run: TextRun) -> bytes:
+        """Text that its decoder has not looked at; nor need we, where frames are relayed."""
+        written = self._relay.run(run) if self._relaying else None
+        return self.feed(expanded(run)) if written is None else written
 
     def verdict(self, told: Mapping[str, Any]) -> bytes:
         """A chunk without choices; see the interface."""

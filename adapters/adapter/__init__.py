@@ -1,0 +1,9 @@
+"""Where a dialect meets a socket.
+
+``provider`` is what all else calls, one a provider; ``flow`` is one call under way; ``reply``
+judges status and headers.
+"""
+
+from adapters.adapter.provider import Adapter, Fetched, Pumped
+
+__all__ = ["Adapter", "Fetched", "Pumped"]

@@ -1,0 +1,267 @@
+"""One call under way: bytes to events, through the pipe, to the sink.
+
+All of it happens where the bytes arrive; the task that made the call is woken only for an end, an
+error, or a sink that has to be waited for. Text of which decoder, pipe and sink wanted to know
+nothing goes on as it came. Must not know who calls, nor what happens to a fault.
+"""
+
+from __future__ import annotations
+
+from adapters.adapter.reply import check_status, is_stream
+from adapters.canonical.clock import Clock
+from adapters.canonical.events import (
+    CONTENT,
+    Event,
+    Failed,
+    Finished,
+    PartAnnotated,
+    PartEnded,
+    PartStarted,
+    Terminal,
+    TextRun,
+)
+from adapters.canonical.faults import Fault
+from adapters.canonical.parts import Media, Opaque, ToolCall
+from adapters.canonical.stage import PromptSink, Sink, Stage
+from adapters.dialects.base import Decoder, Dialect
+from adapters.transport.http import Exchange
+from adapters.wire.plain import text_in
+from adapters.wire.sse import SseParser
+
+MAX_BODY = 64 * 1024 * 1024
+"""Bytes of a whole answer; several images come in one. More is a ``protocol_error``."""
+
+LOOKS = 12
+"""How often one read of the socket is looked at for text that needs no decoding: enough to find
+out at the stream's opening how such text is written, and to step over a few other frames."""
+
+_TERMINALS = (Finished, Failed)
+_STEPS = frozenset({PartStarted, PartEnded, PartAnnotated})
+"""Events that reset `between_events`, beside content itself. A usage report, an unknown event
+or an empty delta may be a heartbeat."""
+
+
+class Flow:
+    """One call under way."""
+
+    __slots__ = (
+        "_broken",
+        "_decoder",
+        "_exchange",
+        "_last",
+        "_late",
+        "_now",
+        "_parser",
+        "_passed",
+        "_pipe",
+        "_prompt",
+        "_sink",
+        "ended_at",
+        "first_event_at",
+        "terminal",
+    )
+
+    def __init__(
+        self, exchange: Exchange, decoder: Decoder, pipe: Stage, sink: Sink, clock: Clock
+    ) -> None:
+        self._exchange = exchange
+        self._decoder = decoder
+        self._parser = SseParser()
+        self._pipe = pipe
+        self._sink = sink
+        self._prompt = sink if isinstance(sink, PromptSink) else None
+        self._now = clock.monotonic
+        self._late: list[Event] | None = None
+        """Events that the sink has to be awaited with; empty if it was offered them already."""
+        self._last: TextRun | None = None
+        """What came last, if it was text that went through byte for byte."""
+        self._passed = 0
+        """Bytes of text passed on like it, of which the pipe does not know yet."""
+        self._broken: Exception | None = None
+        """What pipe or sink raised, for the task that waits."""
+        self.terminal: Terminal | None = None
+        self.first_event_at: float | None = None
+        self.ended_at = 0.0
+
+    async def run(self, dialect: Dialect, stream: bool) -> Terminal:
+        """The whole call, to its terminal."""
+        exchange = self._exchange
+        try:
+            await exchange.start()
+            await check_status(exchange, dialect)
+            if not is_stream(exchange.headers.get("content-type"), stream):
+                exchange.whole()
+                self._deliver(self._decode_whole(await exchange.read(MAX_BODY)))
+        except Fault as fault:
+            self._deliver([Failed(fault)])
+        try:
+            await self._catch_up()
+            while self.terminal is None:
+                await self._more()
+        finally:
+            self._tell_passed()
+        return self.terminal
+
+    async def _more(self) -> None:
+        """As much of the stream as needs no waiting."""
+        try:
+            if not await self._exchange.pour(self._take):
+                self._deliver(self._end(None))
+        except Fault as fault:
+            self._deliver(self._end(fault))
+        await self._catch_up()
+
+    async def _catch_up(self) -> None:
+        """Wait for a slow sink. Time in it counts for no time-out."""
+        if self._broken is not None:
+            raise self._broken
+        late, self._late = self._late, None
+        if late is None:
+            return
+        self._exchange.pause()
+        if late:
+            await self._sink.send(late)
+        elif self._prompt is not None:
+            await self._prompt.catch_up()
+        self._exchange.resume()
+
+    def _take(self, chunk: bytes) -> bool:
+        """Decode the next bytes and pass them on; ``False`` if the task has to see to it."""
+        try:
+            if not self._pass_on(chunk):
+                self._deliver(self._decode(chunk))
+        except Exception as error:  # noqa: BLE001 - the task raises it
+            self._broken = error
+            return False
+        return self.terminal is None and self._late is None
+
+    def _pass_on(self, chunk: bytes) -> bool:
+        """Pass on text as that which was passed on before it, of which decoder, pipe and sink
+        wanted to know nothing; the pipe is told of it in sum."""
+        last = self._last
+        if last is None or self._prompt is None:
+            return False
+        size = text_in(chunk, last.pattern)
+        if size == 0:
+            return False
+        self._passed += size
+        self._exchange.progress()
+        if not self._prompt.pass_on(chunk):
+            self._late = []
+        return True
+
+    def _tell_passed(self) -> None:
+        if self._last is not None and self._passed:
+            run = TextRun(self._last.index, b"", self._passed, self._last.pattern)
+            self._passed = 0
+            self._pipe.feed([run])
+
+    def _decode(self, chunk: bytes) -> list[Event]:
+        """The events of the next bytes; a broken frame closes the decoder."""
+        events: list[Event] = []
+        try:
+            if self._decoder.skims:
+                chunk = self._skim(chunk, events)
+            if chunk:
+                self._frames(chunk, events)
+        except Fault as fault:
+            return [*events, *self._end(fault)]
+        return events
+
+    def _skim(self, chunk: bytes, events: list[Event]) -> bytes:
+        """Add what needs no decoding to ``events``, with the single frames around it; what is
+        left may be anything."""
+        at, size = 0, len(chunk)
+        for _ in range(LOOKS):
+            run = self._decoder.skim(chunk, at) if self._parser.between else None
+            if run is not None:
+                events.append(run)
+                at += len(run.data)
+                if at == size:
+                    return b""
+            end = chunk.find(b"\n\n", at) + 2
+            if end < 2:
+                break
+            self._frames(chunk[at:end], events)
+            at = end
+        return chunk[at:]
+
+    def _frames(self, chunk: bytes, events: list[Event]) -> None:
+        for frame in self._parser.feed(chunk):
+            if events and type(events[-1]) in _TERMINALS:
+                return  # what follows a terminal is not looked at
+            events += self._decoder.feed(frame)
+
+    def _end(self, fault: Fault | None) -> list[Event]:
+        """What is left when no more bytes come: a proven terminal counts, whatever cut it."""
+        events = self._decoder.close()
+        last = _terminal_of(events)
+        if isinstance(last, Finished) or (last is not None and fault is None):
+            return events
+        if fault is None:
+            fault = Fault("stream_truncated", "The provider's answer ended without its end mark.")
+        return [*(events if last is None else events[:-1]), Failed(fault)]
+
+    def _decode_whole(self, body: bytes) -> list[Event]:
+        events = self._decoder.body(body)
+        if _terminal_of(events) is not None:
+            return events
+        return [*events, Failed(Fault("protocol_error", "The provider's answer has no end."))]
+
+    def _deliver(self, events: list[Event]) -> None:
+        """Through the pipe to the sink, all but the terminal; a terminal lets go of the socket
+        first, so that a slow reader does not hold it."""
+        self._tell_passed()
+        self._last = None
+        if not events:
+            return
+        self._note(events)
+        try:
+            out = self._pipe.feed(events)
+        except Fault as fault:
+            out = [Failed(fault)]
+        terminal = _terminal_of(out) or _terminal_of(events)
+        if terminal is not None:
+            self.ended_at = self._now()
+            self._let_go(terminal)
+            self.terminal = terminal
+            out = [event for event in out if type(event) not in _TERMINALS]
+        if not out:
+            return
+        if self._prompt is None:
+            self._late = out
+        elif not self._prompt.offer(out):
+            self._late = []
+        elif self._prompt.passed() and len(events) == 1 and isinstance(events[0], TextRun):
+            self._last = events[0] if self._parser.between else None
+
+    def _note(self, events: list[Event]) -> None:
+        """Move the time-outs on, if the events say something."""
+        for event in events:
+            if self.first_event_at is not None:
+                if type(event) not in _STEPS and not _is_content(event):
+                    continue
+            elif _is_content(event):
+                self.first_event_at = self._now()
+            else:
+                continue
+            self._exchange.progress()
+            return
+
+    def _let_go(self, terminal: Terminal) -> None:
+        if type(terminal) is Finished:
+            self._exchange.finish()
+        else:
+            self._exchange.close()
+
+
+def _terminal_of(events: list[Event]) -> Terminal | None:
+    last = events[-1] if events else None
+    return last if isinstance(last, _TERMINALS) else None
+
+
+def _is_content(event: Event) -> bool:
+    """Whether the answer itself has begun: text, reasoning, a tool call, a whole block."""
+    if isinstance(event, CONTENT):
+        return event.text != ""
+    return isinstance(event, PartStarted) and isinstance(event.head, ToolCall | Opaque | Media)

@@ -1,0 +1,188 @@
+"""One provider: one call out, one answer back as events.
+
+:meth:`Adapter.pump` is one ``async with`` and one flow. Nested async generators would leave the
+provider's socket open whenever something above them raises; here leaving the block closes it at
+once. Must not know who calls, what is allowed, or what happens to a fault.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, MutableMapping
+
+from adapters.adapter.flow import MAX_BODY, Flow
+from adapters.adapter.reply import check_status, kept
+from adapters.canonical.clock import Clock, SystemClock
+from adapters.canonical.events import (
+    Failed,
+    Terminal,
+)
+from adapters.canonical.parts import NO_EXTRAS
+from adapters.canonical.record import record
+from adapters.canonical.stage import Sink, Stage
+from adapters.dialects.base import Decoder, Dialect
+from adapters.transport.http import Exchange, HttpTransport
+from adapters.wire.call import Timeouts, WireCall
+
+USER_AGENT = "llm-gateway"
+
+_UNSENDABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+
+
+@record(frozen=True, slots=True)
+class Pumped:
+    """How a call ended. Times are of the monotonic clock, ``None`` where it did not come so far.
+
+    ``terminal`` has not been sent to the sink. ``status`` and ``headers`` (names in lower case;
+    request id, ``Retry-After``, rate limits) are the provider's, if it answered. ``sent_at``:
+    the whole request was on its way; ``headers_at``: the reply's headers were complete;
+    ``first_event_at``: the first content was decoded; ``ended_at``: the terminal was known.
+    """
+
+    terminal: Terminal
+    status: int | None
+    headers: Mapping[str, str]
+    sent_at: float | None
+    headers_at: float | None
+    first_event_at: float | None
+    ended_at: float
+
+
+@record(frozen=True, slots=True)
+class Fetched:
+    """A whole reply with a status below 300, undecoded. Fields as in :class:`Pumped`."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    sent_at: float | None
+    headers_at: float | None
+    ended_at: float
+
+
+class Adapter:
+    """One provider: its protocol, its sockets, its key and its extra headers.
+
+    :param headers: sent with every call; they win over the call's own.
+    :raises ValueError: for a key or header that HTTP can't carry; the message has only its name.
+    """
+
+    def __init__(
+        self,
+        dialect: Dialect,
+        transport: HttpTransport,
+        *,
+        api_key: str | None = None,
+        headers: Mapping[str, str] = NO_EXTRAS,
+        clock: Clock | None = None,
+    ) -> None:
+        self.dialect = dialect
+        self.transport = transport
+        self._clock: Clock = SystemClock() if clock is None else clock
+        auth = {} if api_key is None else dialect.auth(api_key)
+        fixed = _lower({"User-Agent": USER_AGENT, "Content-Type": "application/json"})
+        own = _sendable({**fixed, **_lower(headers), **_lower(auth)})
+        # Compressed events may be held back by whoever compresses them.
+        self._stream_headers = {
+            "accept": "text/event-stream",
+            "accept-encoding": "identity",
+            **own,
+        }
+        self._whole_headers = {"accept": "application/json", **own}
+
+    async def pump(
+        self,
+        call: WireCall,
+        *,
+        decoder: Decoder,
+        pipe: Stage,
+        sink: Sink,
+        timeouts: Timeouts,
+        marks: MutableMapping[str, float] | None = None,
+    ) -> Pumped:
+        """Make ``call`` and push its events through ``pipe`` to ``sink``, once for each read.
+
+        Every fault of the provider, raised or decoded, comes back as the ``Failed`` terminal,
+        and so does one that ``pipe`` raises. What ``sink`` raises and a cancellation pass
+        through; the provider's socket is closed by then. Time in ``sink`` counts for no time-out.
+
+        :param marks: is told ``sent`` (monotonic seconds) if the whole request left, also where
+            the call is cancelled and nothing is returned.
+        """
+        async with self.transport.open(call, self._headers(call), timeouts) as exchange:
+            flow = Flow(exchange, decoder, pipe, sink, self._clock)
+            try:
+                terminal = await flow.run(self.dialect, call.stream)
+            finally:
+                if marks is not None and exchange.sent_at is not None:
+                    marks["sent"] = exchange.sent_at
+            return Pumped(
+                terminal=self._explained(terminal, exchange),
+                status=exchange.status,
+                headers=kept(exchange.headers),
+                sent_at=exchange.sent_at,
+                headers_at=exchange.headers_at,
+                first_event_at=flow.first_event_at,
+                ended_at=flow.ended_at,
+            )
+
+    async def fetch(
+        self, call: WireCall, timeouts: Timeouts, marks: MutableMapping[str, float] | None = None
+    ) -> Fetched:
+        """Make ``call`` and give its whole body, for endpoints that are no conversation.
+
+        :param marks: as for :meth:`pump`.
+        :raises Fault: whatever went wrong, an error status included.
+        """
+        async with self.transport.open(call, self._headers(call), timeouts) as exchange:
+            try:
+                await exchange.start()
+                await check_status(exchange, self.dialect)
+                exchange.whole()
+                body = await exchange.read(MAX_BODY)
+            finally:
+                if marks is not None and exchange.sent_at is not None:
+                    marks["sent"] = exchange.sent_at
+            return Fetched(
+                status=exchange.status or 200,
+                headers=kept(exchange.headers),
+                body=body,
+                sent_at=exchange.sent_at,
+                headers_at=exchange.headers_at,
+                ended_at=self._clock.monotonic(),
+            )
+
+    async def close(self) -> None:
+        """Close all sockets of this provider."""
+        await self.transport.close()
+
+    def _headers(self, call: WireCall) -> Mapping[str, str]:
+        own = self._stream_headers if call.stream else self._whole_headers
+        return {**_lower(call.headers), **own} if call.headers else own
+
+    @staticmethod
+    def _explained(terminal: Terminal, exchange: Exchange) -> Terminal:
+        """A failure also says which of the provider's requests it was."""
+        if isinstance(terminal, Failed):
+            fault = terminal.fault
+            if fault.upstream_status is None:
+                fault.upstream_status = exchange.status
+            if fault.upstream_request_id is None:
+                fault.upstream_request_id = exchange.headers.get(
+                    "x-request-id", exchange.headers.get("request-id")
+                )
+        return terminal
+
+
+def _lower(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers.items()}
+
+
+def _sendable(headers: dict[str, str]) -> dict[str, str]:
+    for name, value in headers.items():
+        if _UNSENDABLE.search(name) or _UNSENDABLE.search(value):
+            raise ValueError(
+                f"header {name!r} has a line break or another control character in its value; "
+                "check the key's or header's source for a stray newline"
+            )
+    return headers

@@ -1,0 +1,72 @@
+"""What a reply's status and headers say before anyone reads its body.
+
+Must not know what a body means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from adapters.canonical.faults import Fault
+from adapters.dialects.base import Dialect
+from adapters.transport.http import Exchange
+
+MAX_ERROR_BODY = 64 * 1024
+ERROR_BODY_SECONDS = 5.0
+"""How much of an error's body is read, and for how long: it only explains the status."""
+
+_KEPT = ("x-request-id", "request-id", "retry-after", "retry-after-ms", "openai-processing-ms")
+_KEPT_PREFIXES = ("x-ratelimit-", "anthropic-ratelimit-")
+
+
+async def check_status(exchange: Exchange, dialect: Dialect) -> None:
+    """The status decides before the body is looked at (fault kind K10).
+
+    :raises Fault: for every status but 2xx.
+    """
+    status = exchange.status or 0
+    if status >= 400:
+        body = await exchange.excerpt(MAX_ERROR_BODY, ERROR_BODY_SECONDS)
+        raise dialect.error(status, exchange.headers, body)
+    if 300 <= status < 400:
+        raise Fault(
+            "upstream_rejected",
+            f"The provider answered with a redirect ({status}). Redirects are not followed: set "
+            "the provider's `base_url` to the final address.",
+            upstream_status=status,
+            billed=False,
+        )
+    if not 200 <= status < 300:
+        raise Fault(
+            "protocol_error",
+            f"The provider answered with status {status}, which is no answer.",
+            upstream_status=status,
+        )
+
+
+def is_stream(content_type: str | None, asked: bool) -> bool:
+    """Whether the body is to be read as events: its own type decides, not what was asked for.
+
+    :raises Fault: ``protocol_error`` for a type that no answer has, such as a proxy's HTML page.
+    """
+    media = (content_type or "").partition(";")[0].strip().lower()
+    if not media:
+        return asked
+    if media == "text/event-stream":
+        return True
+    if media.endswith(("/json", "+json")):
+        return False
+    raise Fault(
+        "protocol_error",
+        "The provider answered with something that is neither JSON nor an event stream. Check "
+        "its `base_url`, and any proxy on the way.",
+        detail=f"content-type {media[:80]!a}",
+    )
+
+
+def kept(headers: Mapping[str, str]) -> dict[str, str]:
+    return {
+        name: value
+        for name, value in headers.items()
+        if name in _KEPT or name.startswith(_KEPT_PREFIXES)
+    }

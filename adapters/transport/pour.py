@@ -1,0 +1,104 @@
+"""A reply's bytes handed on as they come, without waking the task that waits for them.
+
+To wake a task costs a future, a turn of the event loop and a step through every coroutine between
+the server's socket and the provider's: for a short chunk more than to decode and pass it on.
+aiohttp has no public way to be called back, so a :class:`Pour` stands where its reader keeps the
+future of whoever waits for bytes, and :class:`Handler` tells it when a read of the socket is
+over. A test holds both to the version that is installed. Must not know HTTP, nor what the bytes
+mean.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import aiohttp
+from aiohttp.client_proto import ResponseHandler
+
+Take = Callable[[bytes], bool]
+"""Takes the next bytes; ``False`` if it wants no more for now. Must not raise."""
+
+
+class Handler(ResponseHandler):
+    """aiohttp's side of a connection, which can call somebody after each read of the socket."""
+
+    receiving = False
+    """Whether bytes of the socket are being parsed."""
+    after: Callable[[], None] | None = None
+    """Called once, when they are."""
+
+    def data_received(self, data: bytes) -> None:
+        """As aiohttp's, which may call itself for what it had put aside."""
+        if self.receiving:
+            super().data_received(data)
+            return
+        self.receiving = True
+        try:
+            super().data_received(data)
+        finally:
+            self.receiving = False
+        after = self.after
+        if after is not None:
+            self.after = None
+            after()
+
+
+class Pour:
+    """Pours one reader's bytes into ``take``, once for each read of the socket."""
+
+    __slots__ = ("_content", "_loop", "_over", "_take")
+
+    def __init__(self, content: aiohttp.StreamReader, take: Take) -> None:
+        self._content: Any = content
+        self._take = take
+        self._loop = asyncio.get_running_loop()
+        self._over: asyncio.Future[bool] = self._loop.create_future()
+
+    async def run(self) -> bool:
+        """``True`` once ``take`` wants no more, ``False`` at the end of the body.
+
+        :raises Exception: what the reader broke with, after all bytes before it were taken.
+        """
+        self._look()
+        try:
+            return await self._over
+        finally:
+            if self._content._waiter is self:
+                self._content._waiter = None
+
+    def _look(self) -> None:
+        """Take what is there; then wait for more, unless there will be none."""
+        content, over = self._content, self._over
+        if over.done():
+            return  # whoever waited has left
+        while content._buffer:
+            if not self._take(content._read_nowait(-1)):
+                over.set_result(True)
+                return
+        if content._exception is not None:
+            over.set_exception(content._exception)
+        elif content._eof:
+            over.set_result(False)
+        else:
+            content._waiter = self
+
+    # what the reader asks of whoever waits
+
+    def done(self) -> bool:
+        """Never: the reader forgets it with every wake, and is told again."""
+        return False
+
+    def set_result(self, _: None) -> None:
+        """Bytes have come, or the end. Looked at after this read of the socket, so that all
+        that came with it is taken in one piece."""
+        protocol = self._content._protocol
+        if protocol.receiving:
+            protocol.after = self._look
+        else:
+            self._loop.call_soon(self._look)
+
+    def set_exception(self, _: BaseException) -> None:
+        """The reader broke, and knows with what."""
+        self.set_result(None)
