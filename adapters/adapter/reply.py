@@ -65,6 +65,7 @@ def is_stream(content_type: str | None, asked: bool) -> bool:
 
 
 def kept(headers: Mapping[str, str]) -> dict[str, str]:
+    """The provider's headers that somebody may want to know: its request id, its limits."""
     return {
         name: value
         for name, value in headers.items()

@@ -83,7 +83,8 @@ class StreamEncoder:
                 writer = _WRITERS.get(type(event))
                 if writer is not None:
                     out.append(writer(self, event))
-        out.append(self._opening())
+        if self._start is not None:
+            out.append(self._opening())
         return b"".join(out)
 
     def _run(self, run: TextRun) -> bytes:

@@ -1,0 +1,137 @@
+"""A reply's bytes come to whoever takes them without waking the task that waits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from adapters.canonical.faults import Fault
+from adapters.transport.pour import Handler, Pour
+
+HEAD = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+END = b"0\r\n\r\n"
+
+
+class Taker:
+    """Takes pieces, ``most`` of them at a time. ``tasks`` are those that ran it."""
+
+    def __init__(self, most: int = 1000) -> None:
+        self.pieces: list[bytes] = []
+        self.tasks: set[Any] = set()
+        self._most = most
+
+    def __call__(self, data: bytes) -> bool:
+        self.pieces.append(data)
+        self.tasks.add(asyncio.current_task())
+        return len(self.pieces) % self._most != 0
+
+
+async def slowly(connection: Any) -> None:
+    await connection.send(HEAD)
+    for word in (b"one", b"two", b"three"):
+        await connection.send(b"%x\r\n%b\r\n" % (len(word), word))
+        await asyncio.sleep(0.02)
+    await connection.send(END)
+
+
+async def test_no_task_is_woken_for_a_chunk(
+    transport: Any, raw_provider: Any, exchange_of: Callable[..., Any]
+) -> None:
+    raw_provider.script = slowly
+    take = Taker()
+    async with exchange_of(transport) as exchange:
+        await exchange.start()
+        assert await exchange.pour(take) is False
+    assert take.pieces == [b"one", b"two", b"three"]
+    assert None in take.tasks, "taken where the bytes arrive"
+
+
+async def test_one_read_of_the_socket_is_one_piece(
+    transport: Any, raw_provider: Any, exchange_of: Callable[..., Any]
+) -> None:
+    async def at_once(connection: Any) -> None:
+        await connection.send(HEAD)
+        await asyncio.sleep(0.02)
+        await connection.send(b"1\r\na\r\n" * 50)
+        await asyncio.sleep(0.02)
+        await connection.send(END)
+
+    raw_provider.script = at_once
+    take = Taker()
+    async with exchange_of(transport) as exchange:
+        await exchange.start()
+        await exchange.pour(take)
+    assert take.pieces == [b"a" * 50]
+
+
+async def test_who_wants_no_more_is_given_no_more(
+    transport: Any, raw_provider: Any, exchange_of: Callable[..., Any]
+) -> None:
+    raw_provider.script = slowly
+    take = Taker(most=1)
+    async with exchange_of(transport) as exchange:
+        await exchange.start()
+        assert await exchange.pour(take) is True
+        await asyncio.sleep(0.03)
+        assert take.pieces == [b"one"]
+        while await exchange.pour(take):
+            pass
+    assert b"".join(take.pieces) == b"onetwothree"
+
+
+async def test_what_came_before_a_break_is_taken(
+    transport: Any, raw_provider: Any, exchange_of: Callable[..., Any]
+) -> None:
+    async def broken(connection: Any) -> None:
+        await connection.send(HEAD, b"5\r\nhello\r\n", b"5\r\nwo")
+        await connection.close()
+
+    raw_provider.script = broken
+    take = Taker()
+    async with exchange_of(transport) as exchange:
+        await exchange.start()
+        with pytest.raises(Fault, match=r"broke off|ended|closed"):
+            await exchange.pour(take)
+    assert b"".join(take.pieces).startswith(b"hello")
+
+
+async def test_a_reply_without_a_body_ends_at_once(
+    transport: Any, raw_provider: Any, exchange_of: Callable[..., Any]
+) -> None:
+    async def empty(connection: Any) -> None:
+        await connection.send(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+
+    raw_provider.script = empty
+    async with exchange_of(transport) as exchange:
+        await exchange.start()
+        assert await exchange.pour(Taker()) is False
+
+
+async def test_the_installed_client_has_what_is_relied_on(
+    transport: Any, raw_provider: Any, exchange_of: Callable[..., Any]
+) -> None:
+    """Private names of aiohttp: its connections are ours, and its reader wakes whoever waits."""
+
+    async def silent(connection: Any) -> None:
+        await connection.send(HEAD)
+        await connection.wait_closed()
+
+    raw_provider.script = silent
+    take = Taker()
+    async with exchange_of(transport) as exchange:
+        await exchange.start()
+        content = exchange._response.content
+        assert type(content._protocol) is Handler
+        pour = asyncio.ensure_future(Pour(content, take).run())
+        await asyncio.sleep(0)
+        assert type(content._waiter) is Pour
+        pour.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await pour
+        assert content._waiter is None
+        content.feed_data(b"late")
+        await asyncio.sleep(0.01)
+        assert take.pieces == []
