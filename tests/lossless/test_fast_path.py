@@ -186,13 +186,9 @@ USED = (
 DONE = b"data: [DONE]\n\n"
 END = STOP + USED + DONE
 TALK = say("one", " two", " three", " four", " five", " six")
-CALL = chat(
-    delta={
-        "tool_calls": [
-            {"index": 0, "id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-        ]
-    }
-)  # fmt: skip
+CALLED = {"index": 0, "id": "call_1", "type": "function"}
+CALL = chat(delta={"tool_calls": [{**CALLED, "function": {"name": "f", "arguments": "{}"}}]})
+HALVES = say("XX", "YY").replace(b"XX", b"\xe2\x82").replace(b"YY", b"\xac")
 
 CHAT_STREAMS: Mapping[str, bytes] = {
     "plain": OPEN + TALK + END,
@@ -227,7 +223,7 @@ CHAT_STREAMS: Mapping[str, bytes] = {
     "cut": OPEN + TALK,
     "error": OPEN + TALK + b'data: {"error":{"message":"over","code":"overloaded"}}\n\n' + TALK,
     "no-json": OPEN + TALK + b"data: {nope}\n\n" + TALK + END,
-    "bad-utf8": OPEN + TALK + say("XX", "YY").replace(b"XX", b"\xe2\x82").replace(b"YY", b"\xac") + END,
+    "bad-utf8": OPEN + TALK + HALVES + END,
     "raw-control": OPEN + TALK + say("XX").replace(b"XX", b"a\tb") + TALK + END,
     "raw-quote": OPEN + TALK + say("XX").replace(b"XX", b'a","x":"b') + TALK + END,
     "lone-backslash": OPEN + TALK + say("XX").replace(b"XX", b"a\\") + TALK + END,
@@ -259,15 +255,19 @@ BEGIN = event(
     "message_start",
     message={
         "id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": [],
-        "stop_reason": None, "stop_sequence": None, "usage": {"input_tokens": 3, "output_tokens": 1},
+        "stop_reason": None, "stop_sequence": None,
+        "usage": {"input_tokens": 3, "output_tokens": 1},
     },
 )  # fmt: skip
 CLOSE = event("content_block_stop", index=0)
-FINISH = event(
+REASON = event(
     "message_delta",
     delta={"stop_reason": "end_turn", "stop_sequence": None},
     usage={"output_tokens": 9},
-) + event("message_stop")
+)
+FINISH = REASON + event("message_stop")
+OVER = event("error", error={"type": "overloaded_error", "message": "x"})
+NAME = b"event: content_block_delta\n"
 WORDS = write("one", " two", " three", " four", " five", " six")
 
 MESSAGES_STREAMS: Mapping[str, bytes] = {
@@ -279,10 +279,10 @@ MESSAGES_STREAMS: Mapping[str, bytes] = {
         + event("content_block_stop", index=1) + FINISH
     ),
     "after-the-block": BEGIN + block(0) + WORDS + CLOSE + WORDS + FINISH,
-    "after-the-reason": BEGIN + block(0) + WORDS + FINISH[: FINISH.index(b"\n\n") + 2] + WORDS + FINISH,
-    "error": BEGIN + block(0) + WORDS + event("error", error={"type": "overloaded_error", "message": "x"}),
+    "after-the-reason": BEGIN + block(0) + WORDS + REASON + WORDS + FINISH,
+    "error": BEGIN + block(0) + WORDS + OVER + WORDS,
     "cut": BEGIN + block(0) + WORDS,
-    "no-names": (BEGIN + block(0) + WORDS + CLOSE + FINISH).replace(b"event: content_block_delta\n", b""),
+    "no-names": (BEGIN + block(0) + WORDS + CLOSE + FINISH).replace(NAME, b""),
 }  # fmt: skip
 
 CASES = [

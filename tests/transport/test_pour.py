@@ -87,13 +87,13 @@ async def test_what_came_before_a_break_is_taken(
 ) -> None:
     async def broken(connection: Any) -> None:
         await connection.send(HEAD, b"5\r\nhello\r\n", b"5\r\nwo")
-        await connection.close()
+        connection.writer.close()
 
     raw_provider.script = broken
     take = Taker()
     async with exchange_of(transport) as exchange:
         await exchange.start()
-        with pytest.raises(Fault, match=r"broke off|ended|closed"):
+        with pytest.raises(Fault, match="cut off"):
             await exchange.pour(take)
     assert b"".join(take.pieces).startswith(b"hello")
 
