@@ -165,6 +165,8 @@ def test_a_hint_beyond_the_aliass_patience_fails_over_though_time_is_left() -> N
     assert failed(tries, "upstream_overloaded", retry_after=5.5) == Decision(
         "next", 0.0, "upstream_overloaded"
     )
+    patient = attempts(None, None, retry_after_cap=5.0)
+    assert failed(patient, "upstream_overloaded", retry_after=5.0).action == "again"
 
 
 def test_back_off_doubles_up_to_its_cap() -> None:
