@@ -14,7 +14,7 @@ from adapters.canonical.facts import Facts
 from adapters.canonical.request import JsonSchema, Request
 from adapters.dialects.anthropic_messages.notes import Notes
 from adapters.dialects.anthropic_messages.reasoning import Plan, Situation, plan
-from adapters.dialects.anthropic_messages.schema import Room, Unprojectable, project
+from adapters.dialects.anthropic_messages.schema import Projection, Room, Unprojectable, project
 from adapters.dialects.anthropic_messages.tools import forces, write_choice, write_tools
 from adapters.dialects.anthropic_messages.turns import Conversation, converse
 from adapters.wire.anthropic_messages import Block
@@ -185,19 +185,25 @@ def _output(
     if isinstance(output, JsonSchema) and output.description is not None:
         notes.drop("output.description")
     if isinstance(output, JsonSchema) and facts.can("json_schema") and not talk.prefilled:
-        if notes.own:
-            return {"type": "json_schema", "schema": output.schema}
         try:
-            projection = project(output.schema)
+            projection = project(output.schema, own=notes.own)
             room.take(projection)
         except Unprojectable as why:
             notes.adjust("output", "native schema", f"instructions ({why})")
         else:
-            for path in projection.moved:
-                notes.adjust("output", f"schema{path}", "description")
-            return {"type": "json_schema", "schema": projection.schema}
+            return _native(output.schema, projection, notes)
     talk.system.append(_instruction(output))
     return None
+
+
+def _native(schema: Mapping[str, Any], projection: Projection, notes: Notes) -> Json:
+    """The format, with what had to be changed for it named."""
+    if projection.schema == schema:
+        return {"type": "json_schema", "schema": schema}
+    notes.adjust("output", "schema", "the API's subset")
+    for path in projection.moved:
+        notes.adjust("output", f"schema{path}", "description")
+    return {"type": "json_schema", "schema": projection.schema}
 
 
 def _instruction(output: object) -> Block:

@@ -18,6 +18,9 @@ from adapters.wire.schema_words import described
 KEPT = frozenset({"description", "title", "enum", "const"})
 """Keywords that every schema may keep as they are."""
 
+OWN = frozenset({"default", "pattern"})
+"""Keywords that the API takes in part: who wrote a schema for this protocol knows how."""
+
 FORMATS = frozenset(
     {
         "date-time",
@@ -80,12 +83,13 @@ class Room:
         self.unions -= one.unions
 
 
-def project(schema: Mapping[str, Any]) -> Projection:
+def project(schema: Mapping[str, Any], *, own: bool = False) -> Projection:
     """The projection of ``schema``.
 
+    :param own: it was written for this protocol.
     :raises Unprojectable: where none exists; use instructions instead.
     """
-    walker = _Walker(schema)
+    walker = _Walker(schema, KEPT | OWN if own else KEPT)
     projected = walker.walk(schema, "")
     whole = {**projected, **walker.definitions()}
     return Projection(whole, walker.moved, walker.optional, walker.unions)
@@ -94,10 +98,11 @@ def project(schema: Mapping[str, Any]) -> Projection:
 class _Walker:
     """Copies a schema, subschema by subschema."""
 
-    __slots__ = ("_definitions", "_path", "_root", "moved", "optional", "unions")
+    __slots__ = ("_definitions", "_kept", "_path", "_root", "moved", "optional", "unions")
 
-    def __init__(self, root: Mapping[str, Any]) -> None:
+    def __init__(self, root: Mapping[str, Any], kept: frozenset[str]) -> None:
         self._root = root
+        self._kept = kept
         self._definitions: dict[str, dict[str, Any]] = {}
         self._path: list[str] = []
         """The references being followed, to find recursion."""
@@ -165,7 +170,7 @@ class _Walker:
         kinds = rest.pop("type")
         if "const" in schema or _simple_enum(schema.get("enum")):
             return {}
-        common = {name: rest.pop(name) for name in list(rest) if name not in KEPT}
+        common = {name: rest.pop(name) for name in list(rest) if name not in self._kept}
         variants = [{**_only_for(kind, common), "type": kind} for kind in kinds]
         return {"anyOf": self._all(variants, where)}
 
@@ -222,11 +227,9 @@ class _Walker:
         if "$ref" in sent:
             self.moved += [f"{where}/{name}" for name in rest]
             return
-        for name in KEPT & rest.keys():
+        for name in self._kept & rest.keys():
             value = rest[name]
-            if name in ("description", "title") or _simple_enum(
-                value if name == "enum" else [value]
-            ):
+            if name not in ("enum", "const") or _simple_enum(value if name == "enum" else [value]):
                 sent[name] = rest.pop(name)
         if not rest:
             return

@@ -164,12 +164,21 @@ def test_a_schema_is_projected_and_what_moved_is_named(ask, send, modern):
         "description": "(maximum: 10)",
     }
     assert repr(SCHEMA) == before
-    assert sent.adjusted == ("response_format=schema/properties/score/maximum->description",)
+    assert sent.adjusted == (
+        "response_format=schema->the API's subset",
+        "response_format=schema/properties/score/maximum->description",
+    )
 
 
-def test_a_callers_own_schema_is_not_touched(ask, send, modern):
-    sent = send(ask(output=JsonSchema("out", SCHEMA), origin="anthropic-messages"), modern)
-    assert sent.body["output_config"]["format"]["schema"] == SCHEMA
+def test_a_callers_own_schema_is_not_touched_where_the_api_takes_it(ask, send, modern):
+    """``pattern`` and ``default`` it takes in part; what it never takes becomes words here, too."""
+    taken = {"type": "string", "pattern": "^a+$", "default": "a", "format": "uri"}
+    for inner, shown in ((taken, taken), ({**taken, "maxLength": 9}, None)):
+        schema = {**SCHEMA, "properties": {"score": inner}}
+        sent = send(ask(output=JsonSchema("out", schema), origin="anthropic-messages"), modern)
+        form = sent.body["output_config"]["format"]["schema"]["properties"]["score"]
+        assert form == (shown or {**taken, "description": "(maxLength: 9)"})
+        assert len(sent.adjusted) == (0 if shown else 2)
 
 
 @pytest.mark.parametrize(
