@@ -1,7 +1,7 @@
-"""What commands print: plain in a pipe, set out as a table on a terminal.
+"""What commands print: the same plain table in a pipe and on a terminal, or JSON, or CSV.
 
-Results go to standard output, everything said about them to standard error. Colour is used on
-a terminal only, and not where ``NO_COLOR`` is set (https://no-color.org).
+Results go to standard output, everything said about them to standard error. The only colour is a
+bold head, on a terminal only, and not where ``NO_COLOR`` is set (https://no-color.org).
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from shutil import get_terminal_size
 from typing import Any, TextIO
+from unicodedata import east_asian_width
 
 Row = Mapping[str, Any]
 
@@ -33,10 +35,8 @@ def show(rows: Sequence[Row], columns: Sequence[str], style: str) -> None:
         out(json.dumps([dict(row) for row in rows], indent=2, default=_plain))
     elif style == "csv":
         _csv(rows, columns, sys.stdout)
-    elif sys.stdout.isatty():
-        _rich(rows, columns)
     else:
-        _aligned(rows, columns)
+        _table(rows, columns)
 
 
 def _csv(rows: Sequence[Row], columns: Sequence[str], stream: TextIO) -> None:
@@ -45,25 +45,54 @@ def _csv(rows: Sequence[Row], columns: Sequence[str], stream: TextIO) -> None:
     writer.writerows([_cell(row.get(column)) for column in columns] for row in rows)
 
 
-def _aligned(rows: Sequence[Row], columns: Sequence[str]) -> None:
-    """Columns in spaces, for pipes: nothing that a terminal would have to draw."""
-    lines = [list(columns), *([_cell(row.get(c)) for c in columns] for row in rows)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(columns))]
-    for line in lines:
-        out("  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip())
+def _table(rows: Sequence[Row], columns: Sequence[str]) -> None:
+    """Columns set out with spaces, numbers to the right; where the terminal is too narrow for
+    that, each row by itself. Nothing is ever cut: ids are there to be copied."""
+    cells = [[_seen(_cell(row.get(column))) for column in columns] for row in rows]
+    widths = [max(map(_width, column)) for column in zip(columns, *cells, strict=True)]
+    terminal = sys.stdout.isatty()
+    if rows and terminal and sum(widths) + 2 * len(widths) - 2 > get_terminal_size().columns:
+        out("\n\n".join(_record(columns, line) for line in cells))
+        return
+    right = [_numeric(rows, column) for column in columns]
+    head = _line(columns, widths, right)
+    out(f"\x1b[1m{head}\x1b[0m" if terminal and not os.environ.get("NO_COLOR") else head)
+    for line in cells:
+        out(_line(line, widths, right))
 
 
-def _rich(rows: Sequence[Row], columns: Sequence[str]) -> None:
-    from rich.console import Console
-    from rich.table import Table
+def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
+    padded = (
+        " " * (width - _width(cell)) + cell if to_right else cell + " " * (width - _width(cell))
+        for cell, width, to_right in zip(cells, widths, right, strict=True)
+    )
+    return "  ".join(padded).rstrip()
 
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in columns:
-        numeric = all(isinstance(row.get(column), int | float | Decimal) for row in rows)
-        table.add_column(column, justify="right" if numeric and rows else "left")
-    for row in rows:
-        table.add_row(*(_cell(row.get(column)) for column in columns))
-    Console(no_color="NO_COLOR" in os.environ, markup=False).print(table)
+
+def _record(columns: Sequence[str], cells: Sequence[str]) -> str:
+    """One row, a line a value; what is empty is left out."""
+    width = max(map(len, columns))
+    pairs = zip(columns, cells, strict=True)
+    return "\n".join(f"{column:<{width}}  {cell}" for column, cell in pairs if cell)
+
+
+def _numeric(rows: Sequence[Row], column: str) -> bool:
+    values = [row[column] for row in rows if row.get(column) is not None]
+    return bool(values) and all(isinstance(value, int | float | Decimal) for value in values)
+
+
+def _width(text: str) -> int:
+    """Places that ``text`` takes on a terminal: Chinese, Japanese and Korean take two each."""
+    return sum(2 if east_asian_width(character) in "WF" else 1 for character in text)
+
+
+def _seen(text: str) -> str:
+    """``text`` without what would move a terminal's cursor: names may come from anybody."""
+    return text if text.isprintable() else "".join(map(_visible, text))
+
+
+def _visible(character: str) -> str:
+    return character if character.isprintable() else "\ufffd"
 
 
 def _cell(value: Any) -> str:

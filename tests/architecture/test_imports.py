@@ -64,7 +64,6 @@ OWNERS: dict[str, tuple[str, ...]] = {
         "gateway.tools",
     ),
     "re2": ("gateway.policy.redaction",),
-    "rich": ("gateway.cli",),
     "sqlite3": ("gateway.store",),
     "sse_starlette": ("gateway.http",),
     "starlette": ("gateway.http", "gateway.app", "adapters.simulator"),

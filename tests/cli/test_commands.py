@@ -50,7 +50,7 @@ class TestHelp:
             parser().parse_args(words)
 
     def test_it_loads_nothing_that_serving_needs(self) -> None:
-        heavy = "pydantic fastapi uvicorn aiohttp httpx asyncio genai_prices rich uvloop"
+        heavy = "pydantic fastapi uvicorn aiohttp httpx asyncio genai_prices uvloop"
         code = (
             "import sys; from gateway.cli.main import parser; parser().format_help();"
             f"print([m for m in '{heavy}'.split() if m in sys.modules])"
