@@ -12,6 +12,7 @@ from adapters.canonical.faults import Fault
 from gateway.http.deps import Admin, Gateway
 from gateway.services.forgetting import forget_data
 from gateway.services.keys import KeyRequest, create_key, list_keys, revoke_key
+from gateway.services.reloading import at_next_start
 from gateway.services.usage import UsageRequest, as_csv, usage_rows
 
 router = APIRouter(prefix="/admin")
@@ -86,7 +87,8 @@ async def forget(
 
 
 @router.post("/reload")
-async def reload(state: Gateway, admin: Admin) -> dict[str, str]:
+async def reload(state: Gateway, admin: Admin) -> dict[str, Any]:
     """Read the configuration again. One that does not pass is refused, and the old one stays."""
     snapshot = await state.reload()
-    return {"config_hash": snapshot.hash}
+    waiting = at_next_start(state.started_with, snapshot)
+    return {"config_hash": snapshot.hash, "at_next_start": waiting}

@@ -21,6 +21,7 @@ from adapters.canonical.faults import Fault
 from gateway.http.coalescing import Coalescing
 from gateway.http.exchange import STALLED
 from gateway.http.middleware import App
+from gateway.services.reloading import at_next_start
 from gateway.services.state import State
 
 log = logging.getLogger("gateway.server")
@@ -113,6 +114,9 @@ class Server(uvicorn.Server):
             log.error("reload refused: %s", fault.message)
         else:
             log.info("configuration %s is in force", snapshot.hash)
+            waiting = at_next_start(self._state.started_with, snapshot)
+            if waiting:
+                log.warning("read at the start alone, so not changed yet: %s", ", ".join(waiting))
 
 
 @contextlib.contextmanager

@@ -37,7 +37,7 @@ class State:
     ``started_at`` (Unix seconds) is when the models came into being, as far as callers see.
     ``idempotency`` knows the calls under an ``Idempotency-Key``, ``runs`` the agents at work,
     ``workflows`` the graphs that can be run. ``live`` holds the requests in flight, for the drain
-    at the end.
+    at the end. ``started_with`` is the configuration of the start.
     """
 
     runtime: Runtime
@@ -51,6 +51,10 @@ class State:
     workflows: Workflows
     live: set[Stoppable] = field(default_factory=set)
     draining: bool = False
+    started_with: Snapshot = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.started_with = self.runtime.snapshot
 
     @property
     def snapshot(self) -> Snapshot:

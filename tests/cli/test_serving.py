@@ -159,8 +159,9 @@ def test_sighup_takes_what_passes_and_refuses_the_rest(
     process.process.send_signal(signal.SIGHUP)
     process.until("keys[0].rols")
     assert ask(url, "sk-dev")[0] == 404, "the old configuration stays in force"
-    config.write_text(SIMULATED)
+    config.write_text('[server]\nroot_path = "/llm"\n' + SIMULATED)
     process.process.send_signal(signal.SIGHUP)
+    process.until("read at the start alone, so not changed yet: server.root_path")
     assert eventually(lambda: ask(url, "sk-dev")[0] == 200)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import time
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from gateway import app
+from gateway.services.reloading import READ_AT_START
 from tests.harness import ADMIN, KEY, KEYS, PROVIDERS, Harness, alias, gateway
 
 QUIET = '[observe]\nlog_level = "error"\n'
@@ -155,6 +157,27 @@ async def rows(tmp_path: Path) -> list[dict[str, Any]]:
         return [dict(row) for row in connection.execute("SELECT * FROM requests")]
     finally:
         connection.close()
+
+
+async def test_what_a_reload_can_not_change_is_named(tmp_path: Path) -> None:
+    """Nobody shall believe in a change that has not happened."""
+    async with gateway(tmp_path, QUIET) as g:
+        assert (await reload(g)).json()["at_next_start"] == []
+        rewrite(tmp_path, QUIET, '[observe]\nlog_level = "debug"\nmetrics_token = "${CALLER}"\n')
+        rewrite(
+            tmp_path, "[store]", "[server]\nport = 1234\nmax_n = 3\n[store]\nretention.runs = 5"
+        )
+        waiting = ["server.port", "observe.log_level"]
+        assert (await reload(g)).json()["at_next_start"] == waiting
+        assert (await reload(g)).json()["at_next_start"] == waiting, "still, and not only once"
+        assert (await g.chat("m-openai", n=4)).status == 400, "what may change has changed"
+
+
+def test_the_page_lists_what_is_read_at_the_start() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
+    (told,) = re.findall(r"read at the start alone: (.*?)\. If", page, re.DOTALL)
+    names = [f"{table}.{name}" for table, names in READ_AT_START.items() for name in names]
+    assert re.findall(r"`([\w.]+)`", told) == names
 
 
 async def test_a_reload_that_does_not_pass_is_refused_with_its_errors(tmp_path: Path) -> None:
