@@ -13,7 +13,7 @@ from gateway.northbound.base import DEFAULT_LIMITS
 from gateway.northbound.body import read_object
 from gateway.northbound.runs.agents import parse_agent
 from gateway.northbound.runs.shown import agent_object
-from gateway.services.agents import Agents, fit
+from gateway.services.agents import Agents, fit, known_tools
 
 router = APIRouter()
 
@@ -46,7 +46,9 @@ async def read(name: str, agents: Service, version: int | None = None) -> Respon
 async def put(name: str, agents: Service, caller: Caller, body: Body, state: Gateway) -> Response:
     """Keep a new version of an agent."""
     spec = parse_agent(read_object(body, DEFAULT_LIMITS), name)
-    fit(spec, caller, state.snapshot, state.runs.bench.tools())
+    tools = state.runs.bench.tools()
+    await known_tools([spec], tools)
+    fit(spec, caller, state.snapshot, tools)
     row = await agents.put(spec, state.runtime.clock.wall())
     return _json(agent_object(spec, row), 201 if row.version == 1 else 200)
 

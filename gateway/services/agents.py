@@ -215,15 +215,22 @@ class Agents:
         return tuple(found.values())
 
 
+async def known_tools(agents: Iterable[AgentSpec], registry: Registry) -> None:
+    """Before :func:`fit`: wait until the tools of ``agents`` are known, as far as they can be."""
+    await registry.ready([name for agent in agents for name in agent.tools])
+
+
 def fit(agent: AgentSpec, principal: Principal, snapshot: Snapshot, registry: Registry) -> None:
-    """Check that this key can run ``agent`` here and now.
+    """Check that this key can run ``agent`` here and now. A tool of a server that is away is taken
+    on trust: a run begins without it.
 
     :raises Fault: ``unknown_model``, ``forbidden`` or ``bad_request``, naming the agent.
     """
     place = f"agent {agent.name!r}"
     if agent.model:  # else it stands for a single tool, and nobody speaks
         _fit_model(agent.model, place, principal, snapshot)
-    tools = registry.specs([name for name in agent.tools if ":" not in name])
+    named_tools = [name for name in agent.tools if ":" not in name]
+    tools = registry.specs([name for name in named_tools if not registry.awaited(name)])
     allowed = principal.tools
     barred = [t.name for t in tools if not _may(allowed, t.name)]
     if barred:

@@ -31,7 +31,7 @@ from gateway.runs.state import MAIN, Run
 from gateway.runs.status import ENDED, STATUSES
 from gateway.runs.supervisor import Bounds, Supervisor
 from gateway.runs.tasks import Task, authoritative
-from gateway.services.agents import Agents, file_agents, fit, fit_together
+from gateway.services.agents import Agents, file_agents, fit, fit_together, known_tools
 from gateway.store.base import Store
 from gateway.store.runs import Birth, RunQuery, RunRow, TaskRow
 from gateway.tools.base import Registry
@@ -118,6 +118,7 @@ class Runs:
             principal, await agents.reach(first, asked.agents), asked.agents
         )
         runtime = self._runtime()
+        await known_tools(reached, self._tools())
         for agent in reached:
             fit(agent, principal, runtime.snapshot, self._tools())
         fit_together(reached, runtime)
@@ -198,6 +199,7 @@ class Runs:
             raise Fault("bad_request", f"It can't be changed: {why}.", param="changes") from None
         if changed.metadata is not None:
             spec = replace(spec, metadata=changed.metadata)
+        await known_tools(spec.agents, self._tools())
         for agent in spec.agents:
             fit(agent, principal, self._runtime().snapshot, self._tools())
         origin = {"run_id": run_id, "seq": seq, "copied": len(copied)}

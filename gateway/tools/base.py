@@ -186,6 +186,11 @@ class Registry:
         """Whether ``name`` is one of a source's, which may bring it sooner or later."""
         return any(name.startswith(source.prefix) for source in self._sources)
 
+    def awaited(self, name: str) -> bool:
+        """Whether ``name`` is one of a source's that has not been reached so far."""
+        meant = [source for source in self._sources if name.startswith(source.prefix)]
+        return bool(meant) and not any(source.tools() for source in meant)
+
     def names(self) -> list[str]:
         """All names."""
         return [*self._tools, *(name for source in self._sources for name in source.tools())]
