@@ -32,7 +32,6 @@ def add(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the chart."""
-    from adapters.canonical.faults import Fault
     from gateway.runs.mermaid import drawn
     from gateway.services.workflow_compile import compiled
     from gateway.services.workflows import file_workflows
@@ -41,9 +40,9 @@ def run(args: argparse.Namespace) -> int:
     if args.name not in written:
         known = ", ".join(written) or "none"
         raise CommandError(f"There is no workflow {args.name!r}; there are: {known}.", Exit.USAGE)
-    try:
-        made = compiled(written[args.name], args.name, written.get)
-    except Fault as fault:
-        raise CommandError(f"{args.name}: {fault.message}", Exit.CONFIG) from None
+    made = compiled(written[args.name], args.name, written.get)
+    if made.flaws:
+        listed = "\n".join(f"{args.name}.{flaw.path}: {flaw.message}" for flaw in made.flaws)
+        raise CommandError(f"It can't be drawn as it is written:\n{listed}", Exit.CONFIG)
     out(drawn(made.workflow).rstrip())
     return Exit.OK

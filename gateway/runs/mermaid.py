@@ -45,7 +45,8 @@ def _id(under: str, node: str) -> str:
 
 
 def _label(node: NodeSpec) -> str:
-    return f"{node.id}<br/>{_about(node)}"
+    """What stands in the box; a quotation mark would end it."""
+    return f"{node.id}<br/>{_about(node)}".replace('"', "#quot;")
 
 
 def _about(node: NodeSpec) -> str:
@@ -56,6 +57,9 @@ def _about(node: NodeSpec) -> str:
     if node.loop is not None:
         times = node.loop.times
         return f"loop, at most {node.loop.max}" if times is None else f"loop, {times} times"
+    if node.team is not None:
+        maker = () if node.team.factory is None else ("new ones",)
+        return f"team of {', '.join((*node.team.members, *maker))}"
     if node.map is not None:
         return f"map, {node.map.concurrency} at a time"
     return node.kind

@@ -138,14 +138,15 @@ def waiting(row: RunRow) -> Fault | None:
     if standing.status not in ("waiting", "paused"):
         return None
     asked = [one["id"] for one in standing.summary["interrupts"]]
-    what = f"waits for {standing.waiting_for}" if standing.status == "waiting" else "is paused"
-    answer = f"POST /runs/{run_id}/interrupts/ID answers it (open: {', '.join(asked)})"
+    if standing.status == "paused":
+        why, how = "is paused", f"POST /runs/{run_id}/resume lets it go on"
+    else:
+        why = f"waits: somebody has to answer ({standing.waiting_for}) before it can go on"
+        how = f"POST /runs/{run_id}/interrupts/ID answers it (open: {', '.join(asked) or 'none'})"
     return Fault(
         "conflict",
-        f"The run {run_id} {what}, and who can say is not on this line. "
-        + (f"{answer}; " if asked else f"POST /runs/{run_id}/resume lets it go on; ")
-        + f"GET /runs/{run_id} has its end. With stream: true this call would wait, too. Sent "
-        "again, it would begin another run.",
+        f"The run {run_id} {why}. {how}; then GET /runs/{run_id} has its end. With stream: true "
+        "this call would stay open until then. Sent again, it would begin another run.",
         code="run_waiting",
         data={"run_id": run_id, "status": standing.status, "interrupts": asked},
     )

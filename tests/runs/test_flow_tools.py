@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from adapters.simulator import Call, Say
+from gateway.app import check
 from gateway.services.workflow_tools import alone
 from tests.harness import alias, gateway
 from tests.runs.following import begin, data, read, watch
@@ -90,3 +91,62 @@ def test_a_node_alone_reads_from_its_input() -> None:
     }
     assert made["input_schema"]["required"] == ["a", "b", "input"]
     assert made["input_schema"]["properties"]["input"] == {"type": "object"}
+
+
+async def test_every_kind_of_node_can_be_a_tool(tmp_path: Path) -> None:
+    """Each is asked once, by an agent, for what it would have found around it."""
+    inner = {"kind": "call", "model": "m-openai", "prompt": "{{ /outer/nodes/a }}{{ /index }}"}
+    helper = {"name": "helper", "model": "m-openai"}
+    roles = dict.fromkeys(("coordinator", "planner", "publisher"), "helper")
+    nodes = {
+        "a": {"kind": "call", "model": "m-openai", "prompt": "a"},
+        "call": {"kind": "call", "model": "m-openai", "prompt": "{{ /nodes/a }}!"},
+        "agent": {"kind": "agent", "agent": helper, "prompt": "{{ /nodes/a }}?"},
+        "tool": {"kind": "tool", "tool": "calculator",
+                 "arguments": {"expression": {"from": "/nodes/a"}}},
+        "branch": {"kind": "branch", "cases": [
+            {"when": {"from": "/nodes/a", "equals": "7"}, "to": ["call"]}], "else": ["agent"]},
+        "map": {"kind": "map", "over": {"from": "/input"}, "node": inner},
+        "loop": {"kind": "loop", "times": 2, "node": inner},
+        "approval": {"kind": "approval", "message": "{{ /nodes/a }}?", "default": "approve",
+                     "expires_in": 0.1},
+        "workflow": {"kind": "workflow", "workflow": "greet",
+                     "input": {"who": {"from": "/nodes/a"}}},
+        "output": {"kind": "output", "value": {"said": {"from": "/nodes/a"}}, "needs": ["call"]},
+        "team": {"kind": "team", "input": {"from": "/nodes/a"}, "members": ["helper"], **roles},
+    }  # fmt: skip
+    wanted = {
+        "call": ({"a": "x"}, "x!"),
+        "agent": ({"a": "x"}, "x?"),
+        "tool": ({"a": "2*3"}, "6"),
+        "branch": ({"a": "7"}, '{"case":0,"to":[]}'),
+        "map": ({"a": "x", "input": [1, 2]}, '["x0","x1"]'),
+        "loop": ({"a": "x"}, "x2"),
+        "approval": ({"a": "x"}, '{"approved":true,"comment":"nobody answered in time"}'),
+        "workflow": ({"a": "Ann"}, "Hello Ann (calm)"),
+        "output": ({"a": "x"}, '{"said":"x"}'),
+    }
+    agents = "[agents.helper]\nmodel = 'm-openai'\n"
+    flow = f"[workflows.all]\nnodes = {toml(nodes)}\n"
+    async with gateway(tmp_path, SCRIPTED, TABLES, agents, flow) as g:
+        assert check(g.state.snapshot) == []
+        for kind, (given, said) in wanted.items():
+            call = Call(f"node_all_{kind}", json.dumps({"input": given}))
+            g.simulator.script("script", [call, Say("done")])
+            asked = {"agent": {"model": "scripted", "tools": [f"node:all/{kind}"]}, "input": "go"}
+            run_id = await begin(g, asked)
+            await watch(g, run_id)
+            run = await read(g, run_id)
+            assert run["status"] == "completed", (kind, run)
+            assert [row["content"] for row in run["trace"]] == [said], kind
+        team = {"agent": {"model": "scripted", "tools": ["node:all/team"]}, "input": "go"}
+        assert (await g.post("/runs", team)).status == 201
+
+
+def toml(value: object) -> str:
+    """JSON data as TOML's inline form."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key} = {toml(one)}" for key, one in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(toml(one) for one in value) + "]"
+    return json.dumps(value)
