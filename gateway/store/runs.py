@@ -189,7 +189,8 @@ class AgentRow(NamedTuple):
 
 
 class CallsUsage(NamedTuple):
-    """Sums over calls; a price that is not known counts what was charged in its place."""
+    """Sums over calls; a price that is not known counts what was charged in its place, and an
+    attempt that is still open what it has reserved: so much is charged if nobody settles it."""
 
     input_tokens: int
     output_tokens: int

@@ -244,6 +244,11 @@ async def test_usage_of_calls_is_the_sum_of_their_attempts(books: Books) -> None
     used = await books.store.calls_usage([ticket.request_id])
     assert used.cost_nano > 0
     assert used.input_tokens > 0
+    cut = await books.open()
+    reserved = (await books.store.calls_usage([cut.request_id])).cost_nano
+    assert reserved > 0
+    assert await books.store.expire(books.clock.wall() + DAY) == 1
+    assert (await books.store.calls_usage([cut.request_id])).cost_nano == reserved
 
 
 async def test_another_process_shows_in_the_version(books: Books) -> None:

@@ -72,7 +72,7 @@ _PAUSING = "UPDATE runs SET pausing = ? WHERE id = ? AND status = 'running'"
 
 _USAGE = """SELECT coalesce(sum(a.input_tokens), 0) AS input_tokens,
     coalesce(sum(a.output_tokens), 0) AS output_tokens,
-    coalesce(sum(a.charged_nano), 0) AS cost_nano
+    coalesce(sum(coalesce(a.charged_nano, a.reserved_nano)), 0) AS cost_nano
     FROM attempts AS a JOIN requests AS r ON r.seq = a.request_seq WHERE r.id IN ({marks})"""
 
 _DELETE_EVENTS = "DELETE FROM run_events WHERE run_id = ?"
