@@ -44,3 +44,19 @@ def test_it_is_told_once(fields: dict[str, Any]) -> None:
     assert isinstance(thought, Thinking)
     assert thought.text == "I think."
     assert getattr(said, "text", None) == "So."
+
+
+def test_details_come_in_fragments() -> None:
+    """Texts are joined; of other fields the last word counts, and ``null`` is none."""
+    thought, _ = streamed(
+        {"reasoning_details": [{**DETAIL, "signature": None}]},
+        {"reasoning_details": [{**DETAIL, "text": " And more.", "signature": "signed"}]},
+        {"reasoning_details": [{**DETAIL, "text": None, "signature": None}]},
+        {"reasoning_details": [{"type": "reasoning.encrypted", "data": "sealed", "index": 0}]},
+    ).parts
+    assert isinstance(thought, Thinking)
+    assert thought.text == "I think. And more."
+    assert thought.extras["reasoning_details"] == [
+        {**DETAIL, "text": "I think. And more.", "signature": "signed"},
+        {"type": "reasoning.encrypted", "data": "sealed", "index": 0},
+    ]

@@ -407,6 +407,30 @@ def test_the_ending_waits_for_its_settlement(envelope: Envelope, frames: Any) ->
     assert failed[0]["sequence_number"] == 3
 
 
+@pytest.mark.parametrize("native", [True, False])
+def test_an_end_that_was_never_sent_took_no_numbers(
+    native: bool, envelope: Envelope, frames: Any
+) -> None:
+    """The store could not keep the answer, so its success was not told (promise 6)."""
+    encoder = RESPONSES.encoder(envelope)
+    begun = relayed(*FRAMES) if native else [Started("x", "m"), *said("x")]
+    told = frames(encoder.feed(begun))
+    assert encoder.finish(Finished("stop"))
+    told += frames(encoder.finish(Failed(Fault("store_unavailable", "Not kept."))))
+    assert [event["sequence_number"] for event in told] == list(range(len(told)))
+    assert told[-1]["response"]["status"] == "failed"
+
+
+def test_how_a_caller_signs_in_elsewhere_is_not_repeated(write: Any, parse: Any) -> None:
+    tool = {"type": "mcp", "server_label": "s", "server_url": "https://mcp.example"}
+    login = {"headers": {"x-key": "sk-secret"}, "authorization": "sk-secret"}
+    asked = parse(tools=[{**tool, **login}])
+    assert dict(asked.request.tools[0].data) == {**tool, **login}
+    told = write(said("x"), envelope=Envelope("resp_0", 1, "m", asked.style))
+    assert told[-1]["response"]["tools"] == [tool]
+    assert "sk-secret" not in json.dumps(told)
+
+
 def test_a_relayed_failure_is_told_in_our_words(envelope: Envelope, frames: Any) -> None:
     encoder = RESPONSES.encoder(envelope)
     error = {"type": "error", "sequence_number": 1, "error": {"message": "sk-secret"}}
