@@ -44,10 +44,10 @@ ALIASES = (
     ),
     alias(
         "broken",
-        ("openai", "fault-for-1.2-500+broken"),
+        ("openai", "fault-n-3-500+broken"),
         ("openai", "steady"),
         retries=0,
-        breaker={"rate": 0.9, "minimum": 50, "streak": 2, "cooldown": 0.7, "window": 60},
+        breaker={"rate": 0.9, "minimum": 50, "streak": 2, "cooldown": 2, "window": 60},
     ),
     alias("refused", ("nobody", "any"), ("openai", "after-nobody"), retries=1),
     alias("crowded", ("small", "paced-20-50"), ("openai", "roomy"), retries=0),
@@ -134,11 +134,18 @@ async def breaker(g: Harness, deployment: str) -> dict[str, Any]:
     return next(row for row in rows if row["deployment"] == deployment)
 
 
+async def due(g: Harness, deployment: str) -> None:
+    """Wait until a probe may be made."""
+    async with asyncio.timeout(20):
+        while (await breaker(g, deployment))["state"] != "half_open":
+            await asyncio.sleep(0.05)
+
+
 async def test_flapping_opens_serves_from_the_next_probes_and_returns(
     g: Harness, board: Board
 ) -> None:
     """The whole life of a breaker, as callers, the provider, metrics and the operator see it."""
-    name = "fault-for-1.2-500+broken"
+    name = "fault-n-3-500+broken"
     for _ in range(4):
         answer = await g.chat("broken")
         assert answer.status == 200
@@ -150,11 +157,11 @@ async def test_flapping_opens_serves_from_the_next_probes_and_returns(
     row = await g.explain(answer)
     assert "breaker open" in next(r["why"] for r in row["route"] if r["order"] is None)
     # the first probe comes while it still fails: the breaker stays open, for longer
-    await asyncio.sleep(0.8)
+    await due(g, f"openai/{name}")
     await asyncio.gather(*(g.chat("broken") for _ in range(5)))
     assert len(g.simulator.log.of(name)) == 3, "exactly one probe"
-    assert (await breaker(g, f"openai/{name}"))["cooldown_seconds"] == pytest.approx(1.4)
-    await asyncio.sleep(1.6)
+    assert (await breaker(g, f"openai/{name}"))["cooldown_seconds"] == pytest.approx(4)
+    await due(g, f"openai/{name}")
     assert (await g.chat("broken")).json()["model"] == name
     assert (await breaker(g, f"openai/{name}"))["state"] == "closed"
     assert (await g.chat("broken")).headers["x-gateway-attempts"] == f"openai/{name}:ok"
