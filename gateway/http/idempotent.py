@@ -33,7 +33,9 @@ NEVER = re.compile(r"/admin(/.*)?|.*/stream-tokens")
 ITS_OWN = frozenset({"/runs"})
 """Paths that keep their keys themselves: a run goes on without its readers."""
 
-TOLD_AGAIN = frozenset({"content-type", "cache-control", "x-accel-buffering", "x-should-retry"})
+TOLD_AGAIN = frozenset(
+    {"content-type", "cache-control", "location", "x-accel-buffering", "x-should-retry"}
+)
 TOLD_AGAIN_PREFIX = "x-gateway-"
 """The headers that belong to the answer. Others belong to one moment: rate limits, waits."""
 

@@ -57,11 +57,18 @@ def _json(value: Any, status: int = 200, headers: dict[str, str] | None = None) 
     return Response(dumps(value), status, headers, media_type="application/json")
 
 
-def _shown(row: RunRow, status: int = 200) -> Response:
-    headers = {RUN: row.birth.id}
-    if status == 201:
-        headers["location"] = f"/runs/{row.birth.id}"
-    return _json(run_object(row), status, headers)
+def _shown(row: RunRow) -> Response:
+    return _json(run_object(row), headers={RUN: row.birth.id})
+
+
+def _made(row: RunRow, state: State) -> Response:
+    headers = {RUN: row.birth.id, "location": _path(state, row.birth.id)}
+    return _json(run_object(row), 201, headers)
+
+
+def _path(state: State, run_id: str) -> str:
+    """Where a run is, as callers see it."""
+    return f"{state.snapshot.server.root_path.rstrip('/')}/runs/{run_id}"
 
 
 @router.post("/runs")
@@ -78,7 +85,7 @@ async def begin(request: Request, caller: Caller, body: Body, runs: Service) -> 
         asked = parse_run(body)
         row = await runs.create(caller, asked, body, key)
     if not asked.stream:
-        return _shown(row, 201)
+        return _made(row, state_of(request))
     run_id = row.birth.id
     leaves = asked.on_disconnect == "cancel"
     reading = Reading(
@@ -224,7 +231,7 @@ async def stream_token(
     seconds = parse_token(body)
     await runs.get(caller, run_id)
     token, until = await make_token(state.store, run_id, state.runtime.clock.wall(), seconds)
-    path = f"/runs/{run_id}/events?token={token}"
+    path = f"{_path(state, run_id)}/events?token={token}"
     return _json({"token": token, "expires_at": until, "path": path}, 201)
 
 
@@ -277,7 +284,8 @@ async def fork(
 ) -> Response:
     """Begin a new run that branches off this one after an event, with something changed."""
     key = request.headers.get("idempotency-key")
-    return _shown(await runs.fork(caller, run_id, place, parse_fork(body), key), 201)
+    row = await runs.fork(caller, run_id, place, parse_fork(body), key)
+    return _made(row, state_of(request))
 
 
 @router.delete("/runs/{run_id}")

@@ -352,3 +352,18 @@ async def test_a_reader_that_is_let_go_has_left_too(
                 await tape.record([draft("message.delta", step="main/1", part=0, text=text)])
             row = await g.state.runs.ended(run_id)
             assert row.standing.status == "cancelled"
+
+
+async def test_places_are_told_as_callers_see_them(tmp_path: Path) -> None:
+    """Behind a proxy that keeps a prefix in the path."""
+    async with gateway(tmp_path, SCRIPTED, '[server]\nroot_path = "/ai"\n') as g:
+        g.simulator.script("script", [Say("done")] * 2)
+        made = await g.post("/ai/runs", BODY)
+        run_id = made.json()["id"]
+        assert made.headers["location"] == f"/ai/runs/{run_id}"
+        await g.state.runs.ended(run_id)
+        key = {"idempotency-key": "kept with its place"}
+        forked = await g.post(f"/ai/runs/{run_id}/fork?from=1", {}, headers=key)
+        assert forked.headers["location"] == f"/ai/runs/{forked.json()['id']}"
+        token = (await g.post(f"/ai/runs/{run_id}/stream-tokens", {})).json()
+        assert (await g.get(token["path"], key=None)).status == 200
