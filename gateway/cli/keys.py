@@ -14,6 +14,7 @@ from gateway.cli.books import add_store, with_store
 from gateway.cli.exits import CommandError, Exit
 from gateway.cli.output import out, say, show
 from gateway.cli.periods import future, shown
+from gateway.settings.money import dollars, nano
 
 if TYPE_CHECKING:
     from gateway.settings.snapshot import KeySettings, Limits, Snapshot
@@ -28,7 +29,6 @@ examples:
   gateway keys revoke alice
 """
 COLUMNS = ("name", "id", "state", "role", "project", "models", "limits", "created", "expires")
-NANO = 1_000_000_000
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -207,13 +207,8 @@ def _limits_text(limits: Limits) -> str:
         ("$ in all", limits.nano_total),
     )
     words = [f"{value} {name}" for name, value in counts if value is not None]
-    words += [f"{usd(value)} {name}" for name, value in money if value is not None]
+    words += [f"{dollars(value)} {name}" for name, value in money if value is not None]
     return ", ".join(words) or "none"
-
-
-def usd(nano: int) -> str:
-    """Nano-dollars as dollars, exact, without trailing zeros."""
-    return f"{(Decimal(nano) / NANO).normalize():f}"
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -233,4 +228,4 @@ def _nano(text: str) -> int:
         amount = Decimal(-1)
     if not amount.is_finite() or amount < 0:
         raise argparse.ArgumentTypeError(f"{text!r} is no amount of dollars, 0 or more")
-    return int((amount * NANO).to_integral_value())
+    return nano(amount)

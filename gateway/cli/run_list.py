@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from gateway.cli.books import add_store
 from gateway.cli.exits import CommandError, Exit
 from gateway.cli.output import out, say, show
+from gateway.cli.periods import shown as moment
 from gateway.cli.run_books import add_run, with_ledger
+from gateway.settings.money import dollars
 
 if TYPE_CHECKING:
     from gateway.runs.ledger import Ledger
@@ -49,10 +52,6 @@ def listed(args: argparse.Namespace) -> int:
 
 
 def _row(row: RunRow) -> dict[str, Any]:
-    from datetime import UTC, datetime
-
-    from gateway.runs.budget import dollars
-
     standing = row.standing
     return {
         "id": row.birth.id,
@@ -61,8 +60,8 @@ def _row(row: RunRow) -> dict[str, Any]:
         "waiting_for": standing.waiting_for,
         "turns": standing.turns,
         "tokens": standing.input_tokens + standing.output_tokens,
-        "cost_usd": dollars(standing.cost_nano),
-        "created": datetime.fromtimestamp(row.birth.created_at, UTC).isoformat(" ", "seconds"),
+        "cost_usd": Decimal(dollars(standing.cost_nano)),
+        "created": moment(row.birth.created_at),
     }
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gateway.runs.spec import Budget
+from gateway.settings.money import NANO, dollars
 
-NANO = 1_000_000_000
 THRESHOLDS = (0.5, 0.8)
 """Shares of a budget at which subscribers are told."""
 
@@ -50,13 +50,6 @@ class Used:
             "unpriced_turns": self.unpriced,
             "seconds": round(self.seconds, 3),
         }
-
-
-def dollars(nano: int) -> str:
-    """Nano-dollars as dollars, exactly: ``0.000125``."""
-    whole, rest = divmod(abs(nano), NANO)
-    sign = "-" if nano < 0 else ""
-    return f"{sign}{whole}.{rest:09d}".rstrip("0").rstrip(".")
 
 
 @dataclass(frozen=True, slots=True)

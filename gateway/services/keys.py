@@ -11,10 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from adapters.canonical.faults import Fault
 from gateway.policy.auth import Principal, new_key
 from gateway.services.state import State
+from gateway.settings.money import NANO, nano
 from gateway.settings.snapshot import Limits
 from gateway.store.base import KeyRow
-
-NANO = 1_000_000_000
 
 
 class LimitsRequest(BaseModel):
@@ -35,9 +34,9 @@ class LimitsRequest(BaseModel):
             rpm=self.rpm,
             tpm=self.tpm,
             concurrent=self.concurrent,
-            nano_per_day=_nano(self.usd_per_day),
-            nano_per_month=_nano(self.usd_per_month),
-            nano_total=_nano(self.usd_total),
+            nano_per_day=nano(self.usd_per_day),
+            nano_per_month=nano(self.usd_per_month),
+            nano_total=nano(self.usd_total),
         )
 
 
@@ -53,10 +52,6 @@ class KeyRequest(BaseModel):
     limits: LimitsRequest = LimitsRequest()
     expires_in: float | None = Field(default=None, gt=0)
     redaction: Literal["off", "mask", "reversible", "block"] | None = None
-
-
-def _nano(usd: Decimal | None) -> int | None:
-    return None if usd is None else int((usd * NANO).to_integral_value())
 
 
 async def create_key(state: State, wanted: KeyRequest) -> dict[str, Any]:
@@ -124,7 +119,7 @@ def _shown(models: Iterable[str] | None, limits: Limits) -> dict[str, Any]:
         "rpm": limits.rpm,
         "tpm": limits.tpm,
         "concurrent": limits.concurrent,
-        **{name: None if nano is None else nano / NANO for name, nano in money.items()},
+        **{name: None if amount is None else amount / NANO for name, amount in money.items()},
     }
     return {
         "models": None if models is None else sorted(models),

@@ -12,9 +12,6 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-NANO = 1_000_000_000
-"""Nano-dollars in a dollar."""
-
 
 class Table(BaseModel):
     """A table of the file: no unknown key, no silent conversion, no later change."""
@@ -48,11 +45,6 @@ def _unix(value: Any) -> float:
     if not isinstance(value, datetime):
         raise ValueError("must be a date or a date and time, without quotes: 2027-01-31")
     return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
-
-
-def nano(usd: Decimal | None) -> int | None:
-    """US dollars as whole nano-dollars; ``None`` stays ``None``."""
-    return None if usd is None else int((usd * NANO).to_integral_value())
 
 
 Number = Annotated[float, BeforeValidator(_float)]

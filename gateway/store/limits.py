@@ -17,9 +17,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import ceil
 from typing import Any, NamedTuple
 
 from adapters.canonical.faults import Fault
+from gateway.settings.money import dollars
 from gateway.settings.snapshot import Limits
 from gateway.store.base import Hold, RateState
 from gateway.store.periods import DAY, day_of, month_end, month_of
@@ -215,8 +217,10 @@ class Account:
                 continue
             elif spent + hold.nano <= limit:
                 renewed = FREE_SOON
-            message = f"This key's {word} budget does not cover this call."
-            return Refusal("budget_exceeded", name, message, renewed)
+            left = limit - spent - self.reserved_nano
+            return Refusal(
+                "budget_exceeded", name, _too_dear(hold.nano, left, word, limit), renewed
+            )
         return None
 
     def _over_rate(self, hold: Hold, now: float) -> Refusal | None:
@@ -240,11 +244,23 @@ class Account:
                 continue
             fits = limit > 0 and wanted <= limit
             wait = self.window.wait(column, excess, now) if fits else None
-            message = f"This key's limit is {limit} {word} a minute" + (
-                "." if fits else f"; this call counts as {wanted}, so waiting does not help."
-            )
+            message = f"This key's limit is {limit} {word} a minute"
+            if wait is None:
+                message += f"; this call counts as {wanted}, so waiting does not help."
+            else:
+                message += f". There is room in {ceil(wait)} s."
             found.append(Refusal("rate_limited", name, message, wait))
         return max(found, key=_lasting, default=None)
+
+
+def _too_dear(nano: int, left: int, which: str, limit: int) -> str:
+    """What a call may cost, what there is for it, and what would help."""
+    message = (
+        f"This call may cost up to ${dollars(nano)}, and ${dollars(max(0, left))} is left of this "
+        f"key's {which} budget of ${dollars(limit)}."
+    )
+    advice = " A call with a lower limit of output tokens may cost less."
+    return message + advice if 0 < left < nano else message
 
 
 def _lasting(refusal: Refusal) -> float:

@@ -146,3 +146,51 @@ def test_months_and_days() -> None:
     december = day_of(1_735_603_200)  # 2024-12-31
     assert day_text(month_end(december)) == "2025-01-01"
     assert month_of(month_end(december)) == month_of(december) + 1
+
+
+USD = 1_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("account", "wanted", "says"),
+    [
+        (
+            Account("key_1", day=day_of(NOON), day_nano=4 * USD, reserved_nano=USD // 2),
+            hold(Limits(nano_per_day=5 * USD), nano=6 * USD // 10),
+            "This call may cost up to $0.6, and $0.5 is left of this key's daily budget of $5. "
+            "A call with a lower limit of output tokens may cost less.",
+        ),
+        (
+            Account("key_1", total_nano=7 * USD),
+            hold(Limits(nano_total=5 * USD), nano=1000),
+            "This call may cost up to $0.000001, and $0 is left of this key's whole budget of $5.",
+        ),
+        (
+            Account("key_1"),
+            hold(Limits(nano_per_month=0)),
+            "This call may cost up to $0, and $0 is left of this key's monthly budget of $0.",
+        ),
+    ],
+)
+def test_a_refusal_over_money_says_how_much_is_there_and_how_much_is_wanted(
+    account: Account, wanted: Hold, says: str
+) -> None:
+    with pytest.raises(Fault) as refused:
+        account.take(wanted, NOON)
+    assert refused.value.message == says
+
+
+@pytest.mark.parametrize(
+    ("limits", "tokens", "says"),
+    [
+        (Limits(rpm=1), 0, "This key's limit is 1 requests a minute. There is room in 51 s."),
+        (Limits(tpm=9), 6, "This key's limit is 9 tokens a minute. There is room in 51 s."),
+    ],
+)
+def test_a_refusal_over_a_rate_says_for_how_long(limits: Limits, tokens: int, says: str) -> None:
+    account = Account("key_1")
+    account.take(hold(limits, tokens), NOON)
+    with pytest.raises(Fault) as refused:
+        account.take(hold(limits, tokens), NOON + 10)
+    assert refused.value.message == says
+    assert refused.value.retry_after == 51

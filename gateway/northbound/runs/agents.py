@@ -19,9 +19,9 @@ from adapters.canonical.plain import plain
 from adapters.canonical.request import Reasoning, Sampling
 from gateway.northbound.body import validated
 from gateway.runs.spec import MAX_TURNS, AgentSpec, Approvals, Budget, OnViolation, Rule
+from gateway.settings.money import NANO, nano
 from gateway.tools.base import NO_ARGUMENTS, Policy, ToolSpec, matches
 
-NANO = 1_000_000_000
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 TOOL_NAME = r"^[A-Za-z0-9_-]{1,64}$"
 _STRICT = with_config(ConfigDict(extra="forbid", defer_build=True))
@@ -184,7 +184,7 @@ def budget(body: Mapping[str, Any]) -> Budget:
     """The budget of a body that has passed its shape."""
     usd = body.get("usd")
     return Budget(
-        nano=None if usd is None else int((Decimal(usd) * NANO).to_integral_value()),
+        nano=None if usd is None else nano(Decimal(usd)),
         tokens=body.get("tokens"),
         tool_calls=body.get("tool_calls"),
         seconds=None if body.get("seconds") is None else float(body["seconds"]),

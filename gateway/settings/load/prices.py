@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from adapters.canonical.facts import Price, Rate
 from gateway.settings.model import PriceTable, RateTable
-from gateway.settings.scalars import nano
+from gateway.settings.money import dollars, nano
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo, TieredPrices
@@ -109,12 +109,8 @@ def _signed(price: Price) -> Price:
 
 
 def _told(rate: Rate) -> str:
-    steps = "".join(f" ({_usd(nanos)} above {start})" for start, nanos in rate.tiers)
-    return _usd(rate.base) + steps
-
-
-def _usd(nanos: int) -> str:
-    return f"{Decimal(nanos).scaleb(-9).normalize():f}"
+    steps = "".join(f" ({dollars(nanos)} above {start})" for start, nanos in rate.tiers)
+    return dollars(rate.base) + steps
 
 
 def _table_name(now: datetime) -> str:
@@ -130,15 +126,11 @@ def _optional(table: RateTable | None) -> Rate | None:
 
 
 def _own_rate(table: RateTable) -> Rate:
-    tiers = sorted((tier.above, _nano(tier.usd)) for tier in table.tiers)
-    return Rate(_nano(table.usd), tuple(tiers))
+    tiers = sorted((tier.above, nano(tier.usd)) for tier in table.tiers)
+    return Rate(nano(table.usd), tuple(tiers))
 
 
 def _rate(value: Decimal | TieredPrices | None) -> Rate | None:
     if value is None or isinstance(value, Decimal):
-        return None if value is None else Rate(_nano(value))
-    return Rate(_nano(value.base), tuple((tier.start, _nano(tier.price)) for tier in value.tiers))
-
-
-def _nano(usd: Decimal) -> int:
-    return nano(usd) or 0
+        return None if value is None else Rate(nano(value))
+    return Rate(nano(value.base), tuple((tier.start, nano(tier.price)) for tier in value.tiers))

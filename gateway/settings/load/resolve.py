@@ -26,7 +26,7 @@ from gateway.settings.model import (
     TargetTable,
     TimeoutsTable,
 )
-from gateway.settings.scalars import nano
+from gateway.settings.money import nano
 from gateway.settings.snapshot import (
     Alias,
     BreakerPolicy,
