@@ -258,13 +258,24 @@ def _no_answer(fault: tuple[str, str]) -> Finding:
 # bounds
 
 
+NO_CALL = (
+    "invalid_tool_calls",
+    f"{MAX_FAULTY_TURNS} turns in a row brought no tool call that could be made.",
+)
+NO_LEAVE = (
+    "contract",
+    f"{MAX_FAULTY_TURNS} turns in a row brought nothing that the agent's contract allows.",
+)
+"""Reasons for giving up, by what the last turn was: calls, or an answer that was refused."""
+
+
 def gone_wrong(scene: Scene) -> Finding | None:
-    """Turn after turn brings nothing but faulty calls."""
+    """Turn after turn brings nothing but faulty calls and refused answers."""
     if scene.run.faulty_turns(scene.thread) < MAX_FAULTY_TURNS:
         return None
-    text = f"{MAX_FAULTY_TURNS} turns in a row brought no tool call that could be made."
+    reason, text = NO_CALL if scene.thread.asked else NO_LEAVE
     error = {"kind": "output_invalid", "message": text}
-    return (End("run.failed", {"reason": "invalid_tool_calls", "error": error}),)
+    return (End("run.failed", {"reason": reason, "error": error}),)
 
 
 def out_of_turns(scene: Scene) -> Finding | None:

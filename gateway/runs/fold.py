@@ -284,7 +284,8 @@ def _approval_expired(run: Run, event: Event) -> Run:
 def _violated(run: Run, event: Event) -> Run:
     """A refused answer is told to the model like a user's remark; a refused call has a result."""
     if event.data["action"] == "fail":
-        error = {"kind": "output_invalid", "message": "The contract of the agent was broken."}
+        why = f"The contract of the agent was broken. {event.data.get('message', '')}".rstrip()
+        error = {"kind": "output_invalid", "message": why}
         return nodes.broken(run, event, {"reason": "contract", "error": error})
     if "call_id" in event.data:
         return run

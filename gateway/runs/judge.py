@@ -163,8 +163,10 @@ def _out_of_contract(case: Case) -> Drafts | None:
     if rule is None:
         return None
     action = rule.on_violation
-    violated = case.event("contract.violated", rule=contract.shown(rule), action=action)
-    return violated, *case.skipped("contract", f"Not allowed: {contract.told(rule)}")
+    why = contract.told(rule)
+    told = {"rule": contract.shown(rule), "action": action, "message": why}
+    violated = case.event("contract.violated", **told)
+    return violated, *case.skipped("contract", f"Not allowed: {why}")
 
 
 def _for_the_caller(case: Case) -> Drafts | None:

@@ -248,6 +248,7 @@ async def test_the_contract_is_kept_by_program(tmp_path: Path) -> None:
         g.simulator.script("script", turns)
         run, _ = await ended(g, asked("look", "act", contract=strict))
         assert (run["status"], run["reason"]) == ("failed", "contract")
+        assert "act may only be called after look" in run["error"]["message"]
         assert (len(look.calls), len(act.calls)) == (1, 1), "nothing was done"
 
 
@@ -266,6 +267,16 @@ async def test_claims_cite_calls_or_are_assumptions(tmp_path: Path) -> None:
         assert len(data(events, "contract.violated")) == 1
         assert outputs(g, 2)[0]["output"].startswith("[call_a]")
         assert "[assumption]" in json.dumps(g.simulator.log.of("script")[2].body["input"][-1])
+
+
+async def test_an_answer_that_is_refused_again_and_again_ends_the_run(tmp_path: Path) -> None:
+    rule = "claims cite tool call ids or are marked as assumptions"
+    async with gateway(tmp_path, SCRIPTED) as g:
+        g.simulator.script("script", [Say("It is so.")] * 9)
+        run, events = await ended(g, asked(contract=[rule]))
+        assert (run["status"], run["reason"]) == ("failed", "contract")
+        assert len(data(events, "model.finished")) == 3
+        assert run["output"]["text"] == "It is so.", "what was made is there"
 
 
 async def test_an_earlier_conversation_goes_on(tmp_path: Path) -> None:
