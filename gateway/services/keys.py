@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from adapters.canonical.faults import Fault
 from gateway.policy.auth import Principal, new_key
 from gateway.services.state import State
-from gateway.settings.money import NANO, nano
+from gateway.settings.money import NANO, nano_if_set
 from gateway.settings.snapshot import Limits
 from gateway.store.base import KeyRow
 
@@ -34,9 +34,9 @@ class LimitsRequest(BaseModel):
             rpm=self.rpm,
             tpm=self.tpm,
             concurrent=self.concurrent,
-            nano_per_day=nano(self.usd_per_day),
-            nano_per_month=nano(self.usd_per_month),
-            nano_total=nano(self.usd_total),
+            nano_per_day=nano_if_set(self.usd_per_day),
+            nano_per_month=nano_if_set(self.usd_per_month),
+            nano_total=nano_if_set(self.usd_total),
         )
 
 

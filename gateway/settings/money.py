@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import overload
 
 NANO = 1_000_000_000
 """Nano-dollars in a dollar."""
 
 
-@overload
-def nano(usd: Decimal) -> int: ...
-@overload
-def nano(usd: Decimal | None) -> int | None: ...
-def nano(usd: Decimal | None) -> int | None:
-    """US dollars as whole nano-dollars; ``None`` stays ``None``."""
-    return None if usd is None else int((usd * NANO).to_integral_value())
+def nano(usd: Decimal) -> int:
+    """US dollars as whole nano-dollars."""
+    return int((usd * NANO).to_integral_value())
+
+
+def nano_if_set(usd: Decimal | None) -> int | None:
+    """The same for a limit that may be unset: ``None`` stays ``None``."""
+    return None if usd is None else nano(usd)
 
 
 def dollars(amount: int) -> str:

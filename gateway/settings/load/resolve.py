@@ -26,7 +26,7 @@ from gateway.settings.model import (
     TargetTable,
     TimeoutsTable,
 )
-from gateway.settings.money import nano
+from gateway.settings.money import nano_if_set
 from gateway.settings.snapshot import (
     Alias,
     BreakerPolicy,
@@ -296,9 +296,9 @@ def limits(table: LimitsTable, default: LimitsTable) -> Limits:
         rpm=values["rpm"],
         tpm=values["tpm"],
         concurrent=values["concurrent"],
-        nano_per_day=nano(values["usd_per_day"]),
-        nano_per_month=nano(values["usd_per_month"]),
-        nano_total=nano(values["usd_total"]),
+        nano_per_day=nano_if_set(values["usd_per_day"]),
+        nano_per_month=nano_if_set(values["usd_per_month"]),
+        nano_total=nano_if_set(values["usd_total"]),
     )
 
 
