@@ -272,6 +272,13 @@ async def test_where_news_is_heard_nobody_need_look(postgres_url: str) -> None:
         assert await other.store.add_run_events(addition(2, epoch=1))
         assert await news.get() == ("run_1", False), "it is worked on"
         assert await books.store.runs_version() == version
+        await books.sql(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND query LIKE 'LISTEN%'"
+        )
+        assert await asyncio.wait_for(news.get(), 10) == ("", False), "and listens again"
+        await created(other, "run_2")
+        assert await news.get() == ("run_2", True)
         ear.cancel()
         await asyncio.wait([ear])
         assert await books.store.runs_version() != version
