@@ -275,7 +275,7 @@ def test_a_stuck_stream_drops_and_counts_but_never_blocks() -> None:
     started = time.monotonic()
     for n in range(1000):
         writer.write(f"line {n}")
-    assert time.monotonic() - started < 1.0
+    assert time.monotonic() - started < 4, "the stream is stuck for 5 s"
     assert writer.dropped == len(told) >= 900
     stream.free.set()
     writer.close()

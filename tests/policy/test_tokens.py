@@ -282,9 +282,9 @@ def test_the_table_is_whole() -> None:
 def test_cost_is_linear_and_then_constant() -> None:
     def spent(length: int) -> float:
         request = ask(Text(("The quick brown fox, 12. " * (length // 25 + 1))[:length]))
-        started = time.perf_counter()
+        started = time.process_time()
         guess(request)
-        return time.perf_counter() - started
+        return time.process_time() - started
 
     spent(1000)
     assert min(spent(100_000) for _ in range(5)) < 0.03  # measured: 1.4 ms
@@ -294,9 +294,9 @@ def test_cost_is_linear_and_then_constant() -> None:
 @pytest.mark.parametrize("unit", ["x", "{ ", "aA1", "漢", "\n"])
 def test_hostile_texts_cost_no_more_than_others(unit: str) -> None:
     request = ask(Text(unit * (2_000_000 // len(unit.encode()))))
-    started = time.perf_counter()
+    started = time.process_time()
     guess(request)
-    assert time.perf_counter() - started < 0.3
+    assert time.process_time() - started < 0.3
 
 
 def test_slices_of_a_long_text_speak_for_the_whole() -> None:

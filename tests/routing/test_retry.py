@@ -155,6 +155,7 @@ def test_retry_after_is_obeyed_or_the_route_is_left(  # case R09
     decision = failed(tries, "upstream_rate_limited", retry_after=hint)
     assert decision.action == action
     assert least <= decision.delay <= most
+    assert (decision.delay > least) == (action == "again" and roll > 0), "spread, hint or not"
     other = attempts(None, None, roll=roll, deadline=20.0)
     decision = failed(other, "upstream_rate_limited", retry_after=hint)
     assert decision.action == ("again" if action == "again" else "next")

@@ -190,7 +190,7 @@ async def test_reads_do_not_wait_for_writes(sqlite_url: str) -> None:
             other.execute("BEGIN IMMEDIATE")
             began = time.perf_counter()
             assert (await books.shown(ticket))["status"] == "open"
-            assert time.perf_counter() - began < 1.0
+            assert time.perf_counter() - began < 4, "a writer would wait for 5 s"
             other.execute("COMMIT")
 
 

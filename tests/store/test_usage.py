@@ -102,7 +102,7 @@ async def test_many_rows_change_nothing(sqlite_url: str) -> None:
         await books.store._db.write(lambda conn, _: [conn.execute(MANY_LINES)], None, "normal")
         began = time.perf_counter()
         assert await lines(books) == [(9, 909)]
-        assert time.perf_counter() - began < 0.5
+        assert time.perf_counter() - began < 3
 
 
 async def test_every_sum_has_its_place(books: Books) -> None:

@@ -198,10 +198,10 @@ def test_a_long_event_in_small_chunks_takes_linear_time(step):
     size = 15 * 1024 * 1024 if step > 1000 else 1024 * 1024
     stream = b"data: " + b"x" * size + b"\n\n"
     parser = SseParser()
-    begin = time.perf_counter()
+    begin = time.process_time()
     found = [f for n in range(0, len(stream), step) for f in parser.feed(stream[n : n + step])]
     # Joining at every chunk took 0.7 s and 2.7 s where this takes 0.03 s and 0.02 s.
-    assert time.perf_counter() - begin < 0.5
+    assert time.process_time() - begin < 0.5
     assert [len(f.data) for f in found] == [size]
 
 
