@@ -16,7 +16,7 @@ from adapters.canonical.faults import Fault
 from gateway.flow.context import Runtime
 from gateway.flow.prompting import found, named
 from gateway.northbound.base import Asked
-from gateway.policy.prompts.book import Shelf
+from gateway.policy.prompts.book import Book, Shelf
 from gateway.policy.prompts.definition import (
     FIELDS,
     ID,
@@ -216,14 +216,18 @@ def _version(prompt: Prompt) -> dict[str, Any]:
 
 
 async def refresh_prompts(state: State) -> None:
-    """Take the store's prompts as they are now."""
+    """Take the store's prompts as they are now; those that are known already are not read again."""
+    book = state.runtime.prompts
     rows, labels = await state.store.prompts(), await state.store.prompt_labels()
-    found = [prompt for row in rows if (prompt := _kept(row)) is not None]
-    state.runtime.prompts.use_stored(found, labels)
+    found = [prompt for row in rows if (prompt := _kept(row, book)) is not None]
+    book.use_stored(found, labels)
 
 
-def _kept(row: PromptRow) -> Prompt | None:
+def _kept(row: PromptRow, book: Book) -> Prompt | None:
     """A stored prompt; ``None`` for one that this version of the gateway does not take."""
+    known = book.stored(row.name, row.version)
+    if known is not None and known.hash == row.hash:
+        return known
     try:
         return replace(prompt_of(row.name, row.version, row.definition), at=row.at)
     except PromptRefused as refused:

@@ -65,6 +65,34 @@ def test_refused_when_it_is_read(source: str) -> None:
         Template(source)
 
 
+LARGE = {
+    "nested": "{% for a in x %}" * 200 + "{% endfor %}" * 200,
+    "expressions": "{{ x }}" * 28_000,
+    "a list": "{{ [" + "1," * 60_000 + "] }}",
+    "assignments": "{% set a = x %}" * 12_000,
+    "an expression": "{{ " + "(" * 900 + "x" + ")" * 900 + " }}",
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_what_would_take_long_to_read_is_refused(name: str) -> None:
+    started = time.process_time()
+    with pytest.raises(TemplateRefused):
+        Template(LARGE[name])
+    assert time.process_time() - started < 2
+
+
+def test_a_long_text_is_no_long_template() -> None:
+    assert len(rendered("{{ x }} and so on\n" * 500 + "a" * 100_000, x="b")) > 100_000
+
+
+def test_arrays_and_objects_are_json() -> None:
+    value = {"xs": ["a", None, True, 1.5], "é": {}}
+    assert rendered("{{ x }} {{ x.xs }}", x=value) == (
+        '{"xs":["a",null,true,1.5],"é":{}} ["a",null,true,1.5]'
+    )
+
+
 def test_a_refusal_tells_the_line() -> None:
     with pytest.raises(TemplateRefused, match="line 3"):
         Template("one\ntwo\n{{ x() }}")
@@ -81,6 +109,11 @@ FAILS: dict[str, dict[str, Any]] = {
     "{{ x % 1 }}": {"x": "%999999999d"},
     "{{ 1 / x }}": {"x": 0},
     "{{ x + 1 }}": {"x": "s"},
+    "{{ x|map(attribute='__class__')|list }}": {"x": ["s"]},
+    "{{ [x.missing] }}": {"x": {}},
+    "{{ x|select }}": {"x": ["s"]},
+    "{{ loop }}": {"loop": object()},
+    "{% set a = x %}" + "{% set a = a * a %}" * 60 + "{{ a }}": {"x": 10**9},
 }
 
 
@@ -127,3 +160,5 @@ def test_texts_of_values_are_wrapped_where_that_is_wanted() -> None:
     )
     text = template.render({"x": "a", "n": 1, "ys": ["b"]}, Limits(), lambda t: f"[{t}]")
     assert text == "[a]1[b]"
+    whole = Template("{{ ys }}").render({"ys": ["b"]}, Limits(), lambda t: f"<{t}>")
+    assert whole == '<["b"]>'

@@ -11,6 +11,7 @@ import openai
 import pytest
 
 from adapters.simulator import Say
+from gateway.policy.prompts import definition
 from gateway.policy.prompts.definition import digest
 from tests.harness import ADMIN, KEY, Answer, Harness, alias, gateway
 
@@ -68,9 +69,9 @@ async def test_versions_are_made_shown_and_labelled(g: Harness) -> None:
     first = await admin(g, "POST", "", {**STORED, "labels": ["production"]})
     assert first.status == 201, first.body
     made = first.json()
-    definition = {key: value for key, value in STORED.items() if key != "name"}
+    content = {key: value for key, value in STORED.items() if key != "name"}
     assert (made["id"], made["version"], made["labels"]) == ("sorter@1", 1, ["production"])
-    assert made["hash"] == digest(definition)
+    assert made["hash"] == digest(content)
     second = await admin(g, "POST", "", {**STORED, "system": "Other."})
     assert second.json()["id"] == "sorter@2"
 
@@ -109,6 +110,18 @@ async def test_what_is_no_prompt_is_refused(g: Harness, body: dict[str, Any], pa
     assert answer.status == 400, answer.body
     assert answer.json()["error"]["param"] == param
     assert [p["name"] for p in (await admin(g, "GET", "")).json()["prompts"]] == ["greeter", "kind"]
+
+
+async def test_a_moved_label_reads_no_template_again(
+    g: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Versions never change, and reading one takes milliseconds."""
+    for number in range(3):
+        await admin(g, "POST", "", {**STORED, "system": f"Version {number}."})
+    read: list[str] = []
+    monkeypatch.setattr(definition, "Template", read.append)
+    moved = await admin(g, "PUT", "/sorter/labels/production", {"version": 2})
+    assert (moved.status, read) == (200, [])
 
 
 async def test_files_are_read_only(g: Harness) -> None:

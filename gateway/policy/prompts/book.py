@@ -69,6 +69,11 @@ class Book:
                 shelves[name].labels[label] = version
         self._stored = shelves
 
+    def stored(self, name: str, version: int) -> Prompt | None:
+        """A version of the store as it was last taken; it never changes."""
+        shelf = self._stored.get(name)
+        return None if shelf is None else shelf.versions.get(version)
+
     def shelf(self, name: str) -> Shelf | None:
         """All versions of ``name``."""
         return self._file.get(name) or self._stored.get(name)

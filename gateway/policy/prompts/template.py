@@ -11,9 +11,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
-from jinja2 import StrictUndefined, TemplateError, nodes, pass_context
+from jinja2 import StrictUndefined, TemplateError, Undefined, nodes, pass_context
 from jinja2.exceptions import SecurityError
 from jinja2.filters import FILTERS
 from jinja2.meta import find_undeclared_variables
@@ -42,6 +43,13 @@ _TESTS = (
     *("integer", "iterable", "le", "lower", "lt", "mapping", "ne", "none", "number", "odd"),
     *("sequence", "string", "true", "undefined", "upper", "==", "!=", "<", "<=", ">", ">="),
 )
+MAX_TOKENS = 8_000
+"""Tokens between the brackets of one template: more would take over half a second to read."""
+MAX_NESTED = 16
+"""Blocks (``for``, ``if``, ``with``) one within the other."""
+MAX_BITS = 4_096
+"""Bits of a number that a multiplication may make."""
+_BLOCKS = (nodes.For, nodes.If, nodes.With)
 _LOOP = frozenset({"index", "index0", "revindex", "revindex0", "first", "last", "length", "depth"})
 _LIMITS, _FENCE = "_limits", "_fence"
 """Names in a template's context that no variable can have."""
@@ -101,6 +109,7 @@ class Template:
     def __init__(self, source: str) -> None:
         self.source = source
         try:
+            _check_length(source)
             tree = _ENVIRONMENT.parse(source)
             _check(tree)
             self.variables = frozenset(find_undeclared_variables(tree))
@@ -166,7 +175,13 @@ class _Sandbox(ImmutableSandboxedEnvironment):
             raise SecurityError(f"{operator} works on numbers only")
         if not numbers:
             _limits(context).size(len(left) + len(right))
+        elif _bits(left) + _bits(right) > MAX_BITS:
+            raise SecurityError("a number becomes too large")
         return self.binop_table[operator](left, right)
+
+
+def _bits(number: float) -> int:
+    return number.bit_length() if isinstance(number, int) else 0
 
 
 def _limits(context: Context) -> Limits:
@@ -176,7 +191,12 @@ def _limits(context: Context) -> Limits:
 
 @pass_context
 def _finalize(context: Context, value: Any) -> Any:
-    """What an expression adds to the text: texts are marked as data where that is wanted."""
+    """What an expression adds to the text: arrays and objects as JSON, and texts marked as data
+    where that is wanted."""
+    if isinstance(value, Mapping | list | tuple):
+        value = _to_json(value)
+    elif not isinstance(value, str | int | float | None | Undefined):
+        raise SecurityError("an expression gives no value; put |list or |join behind it")
     wrap = context.get(_FENCE)
     return wrap(value) if wrap is not None and isinstance(value, str) else value
 
@@ -234,18 +254,28 @@ _ENVIRONMENT.filters = {name: FILTERS[name] for name in _FILTERS} | {
 _ENVIRONMENT.tests = {name: TESTS[name] for name in _TESTS}
 
 
+def _check_length(source: str) -> None:
+    """:raises TemplateRefused: for more tokens than are read in good time."""
+    tokens = (kind for _, kind, _ in _ENVIRONMENT.lex(source) if kind != "data")
+    if next(islice(tokens, MAX_TOKENS, None), None) is not None:
+        raise TemplateRefused(f"it has more than {MAX_TOKENS} tokens between its brackets")
+
+
 def _check(tree: nodes.Template) -> None:
-    """:raises TemplateRefused: for a node that is not of the language."""
-    waiting: list[nodes.Node] = [tree]
+    """:raises TemplateRefused: for a node that is not of the language, or nested too deeply."""
+    waiting: list[tuple[nodes.Node, int]] = [(tree, 0)]
     while waiting:
-        node = waiting.pop()
+        node, depth = waiting.pop()
+        if depth > MAX_NESTED:
+            raise TemplateRefused("blocks are nested too deeply", node.lineno)
         if not isinstance(node, NODES):
             raise TemplateRefused(f"{_words(node)} can't be used here", node.lineno)
         if isinstance(node, nodes.Name | nodes.Getattr):
             name = node.name if isinstance(node, nodes.Name) else node.attr
             if name.startswith("_") or name == "self":
                 raise TemplateRefused(f"the name {name!r} can't be used here", node.lineno)
-        waiting += node.iter_child_nodes()
+        inside = depth + isinstance(node, _BLOCKS)
+        waiting += ((child, inside) for child in node.iter_child_nodes())
 
 
 _NODE_WORDS = {"Call": "a call", "Concat": "~", "Pow": "**", "Macro": "a macro"}
