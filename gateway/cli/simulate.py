@@ -11,7 +11,7 @@ from gateway.cli.serve import port
 
 EXAMPLES = """\
 Speaks the OpenAI Chat, OpenAI Responses and Anthropic Messages protocols over real HTTP, and
-needs no key. What it answers and how it fails is chosen by the model's name; --list shows all
+takes any key. What it answers and how it fails is chosen by the model's name; --list shows all
 that it understands.
 
 examples:

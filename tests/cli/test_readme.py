@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGE_ADDRESS = "http://127.0.0.1:8080"
 
 
@@ -64,3 +67,29 @@ def test_the_first_calls_and_then_the_books(
     ran = gateway(*usage.split()[1:])
     assert ran.code == 0, ran.err
     assert "sim-claude" in ran.out, ran.err
+
+
+def test_a_run_waits_for_a_person_and_goes_on(demo: str, gateway: Callable[..., Any]) -> None:
+    [body] = re.findall(r"/runs -H '[^']+' -d '(\{.*?\})'\n", README, flags=re.DOTALL)
+    asked = urllib.request.Request(
+        f"{demo}/runs", body.encode(), {"Authorization": "Bearer demo"}, method="POST"
+    )
+    with urllib.request.urlopen(asked, timeout=20) as answer:
+        run = json.load(answer)["id"]
+    commands = re.findall(r"^\.venv/bin/gateway (runs .*?) run_…", README, flags=re.MULTILINE)
+    assert [command.split()[1] for command in commands] == ["tail", "approve"]
+    tail, approve = (command.split() for command in commands)
+    deadline = time.monotonic() + 30
+    while gateway(*approve, run).code != 0:
+        assert time.monotonic() < deadline
+    ran = gateway(*tail, run)
+    assert ran.code == 0, ran.err
+    assert "agreed" in ran.out
+    assert "<- 42" in ran.out
+
+
+def test_every_page_is_named() -> None:
+    named = set(re.findall(r"\]\(((?:docs/)?\w[\w./-]*)\)", README))
+    pages = {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")}
+    assert not pages - named, "pages that README.md does not name"
+    assert not {path for path in named if not (ROOT / path).exists()}, "pages that are not there"
