@@ -367,3 +367,29 @@ async def test_places_are_told_as_callers_see_them(tmp_path: Path) -> None:
         assert forked.headers["location"] == f"/ai/runs/{forked.json()['id']}"
         token = (await g.post(f"/ai/runs/{run_id}/stream-tokens", {})).json()
         assert (await g.get(token["path"], key=None)).status == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ({"action": "approve", "arguments": {"to": "bob"}}, "arguments"),
+        ({"action": "deny", "content": "no"}, "content"),
+        ({"action": "stop", "budget": {"usd": 1}}, "budget"),
+        ({"action": "edit"}, "arguments"),
+        ({"action": "result"}, "action"),
+        ({"action": "agree"}, "action"),
+    ],
+)
+async def test_an_answer_says_nothing_that_nobody_hears(
+    tmp_path: Path, body: Any, param: str
+) -> None:
+    """Whoever approves with other arguments means to edit."""
+    async with gateway(tmp_path, SCRIPTED) as g:
+        use(g, spy("mail"))
+        g.simulator.script("script", [Call("mail", '{"to": "ann"}', id="c1"), Say("done")])
+        run_id = await begin(g, agent(tools=["mail"], tool_policy={"mail": "approve"}))
+        await watch(g, run_id, until="run.waiting")
+        body = {**body, "content": "x"} if body == {"action": "result"} else body
+        answer = await g.post(f"/runs/{run_id}/interrupts/approval_c1", body)
+        assert refusal(answer) == (400, param)
+        assert (await read(g, run_id))["status"] == "waiting"

@@ -19,7 +19,7 @@ from gateway.northbound.body import read_object, validated
 from gateway.northbound.openai_responses.items import ItemReader
 from gateway.northbound.openai_responses.shapes import FastList, Item, MetadataKey, MetadataValue
 from gateway.northbound.runs.agents import AgentBody, BudgetBody, Name, agent_spec, budget
-from gateway.runs.spec import AgentSpec, Answer, Budget, OnBudget
+from gateway.runs.spec import Action, AgentSpec, Answer, Budget, OnBudget
 
 _STRICT = with_config(ConfigDict(extra="forbid", defer_build=True))
 
@@ -48,7 +48,7 @@ class RunBody(TypedDict, total=False):
 @_STRICT
 class AnswerBody(TypedDict, total=False):
     """The body of ``POST /runs/{id}/interrupts/{interrupt_id}``; which fields belong to which
-    action is said by :class:`gateway.runs.spec.Answer`."""
+    action is said by :data:`BELONGS`."""
 
     action: Required[
         Literal["approve", "deny", "edit", "result", "top_up", "stop", "rerun", "error", "fail"]
@@ -147,6 +147,20 @@ def _says_something(part: Part) -> bool:
     return not isinstance(part, Text) or part.text.strip() != ""
 
 
+BELONGS: Mapping[Action, tuple[str, ...]] = {
+    "approve": ("arguments_hash", "reason"),
+    "deny": ("arguments_hash", "reason"),
+    "edit": ("arguments_hash", "arguments"),
+    "result": ("content", "structured", "is_error"),
+    "top_up": ("budget",),
+    "stop": (),
+    "rerun": (),
+    "error": ("reason",),
+    "fail": ("reason",),
+}
+"""By action: what may go with it. Anything else would be a wish that nobody hears."""
+
+
 def parse_answer(body: bytes) -> Answer:
     """Understand an answer to an interrupt.
 
@@ -154,6 +168,10 @@ def parse_answer(body: bytes) -> Answer:
     """
     given = validated(_ANSWER, read_object(body, DEFAULT_LIMITS))
     action, content = given["action"], given.get("content")
+    foreign = next((name for name in given if name not in ("action", *BELONGS[action])), None)
+    if foreign is not None:
+        takes = " and ".join(BELONGS[action]) or "nothing more"
+        raise Fault("bad_request", f"{action} takes {takes}, not {foreign}.", param=foreign)
     if action == "result" and content is None and "structured" not in given:
         raise Fault("bad_request", "result needs content: what came of the call.", param="content")
     added = _amounts(given.get("budget", {}))
