@@ -6,6 +6,7 @@ next. A call that passes them all may be made.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,8 @@ from gateway.runs.state import Call, Run, Thread
 from gateway.tools.base import Policy, ToolSpec, matches
 
 Drafts = tuple[Draft, ...]
+
+_PLAIN = re.compile(r"[A-Za-z0-9_.:-]{1,100}")
 
 CUT = "The answer was cut by its token limit, so this call may be incomplete. Make it again."
 SUPERSEDED = "The conversation was already given to another agent in this turn."
@@ -89,8 +92,12 @@ def _weight(word: str) -> tuple[bool, int]:
 
 
 def interrupt_id(prefix: str, call: Call) -> str:
-    """The id of a question about a call; a call can be asked about more than once."""
-    return f"{prefix}_{call.call_id}" if call.interrupt is None else f"{call.interrupt}.again"
+    """The id of a question about a call, fit for a path whatever the provider calls the call; a
+    call can be asked about more than once."""
+    if call.interrupt is not None:
+        return f"{call.interrupt}.again"
+    plain_id = _PLAIN.fullmatch(call.call_id) is not None
+    return f"{prefix}_{call.call_id if plain_id else digest(call.call_id)[:24]}"
 
 
 # the checks

@@ -393,3 +393,19 @@ async def test_an_answer_says_nothing_that_nobody_hears(
         answer = await g.post(f"/runs/{run_id}/interrupts/approval_c1", body)
         assert refusal(answer) == (400, param)
         assert (await read(g, run_id))["status"] == "waiting"
+
+
+@pytest.mark.parametrize("call_id", ["functions.mail:0", "a/b", "a b?c#d%2F", "é", "x" * 300])
+async def test_a_question_can_be_answered_whatever_the_call_is_called(
+    tmp_path: Path, call_id: str
+) -> None:
+    chat = alias("scripted", ("chat", "script"), retries=0)
+    async with gateway(tmp_path, chat) as g:
+        use(g, spy("mail"))
+        g.simulator.script("script", [Call("mail", "{}", id=call_id), Say("done")])
+        run_id = await begin(g, agent(tools=["mail"], tool_policy={"mail": "approve"}))
+        (asked,) = data(await watch(g, run_id, until="run.waiting"), "approval.requested")
+        path = f"/runs/{run_id}/interrupts/{asked['interrupt_id']}"
+        assert (await g.post(path, {"action": "approve"})).status == 200
+        assert types(await watch(g, run_id))[-1] == "run.completed"
+        assert asked["call_id"] == call_id
