@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import hashlib
 import logging
 from collections.abc import Mapping
 from decimal import Decimal
@@ -32,6 +33,7 @@ from gateway.tools.http.template import (
 log = logging.getLogger("gateway.tools")
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
+LONGEST_KEY = 255
 BASE_HEADERS = {
     "User-Agent": "llm-gateway",
     "Accept": "application/json, text/*;q=0.9, */*;q=0.1",
@@ -61,7 +63,7 @@ class RequestTemplate:
         :raises BadArgument: where an argument does not go where it belongs.
         """
         own = {name: fill_header(parts, arguments) for name, parts in self.headers.items()}
-        headers = httpx.Headers({**BASE_HEADERS, IDEMPOTENCY_KEY: key})
+        headers = httpx.Headers({**BASE_HEADERS, IDEMPOTENCY_KEY: _sendable(key)})
         content = None
         if self.body is not None:
             content = _json(self.body.fill(arguments))
@@ -70,6 +72,14 @@ class RequestTemplate:
         return httpx.Request(
             self.method, self.url.fill(arguments), headers=headers, content=content
         )
+
+
+def _sendable(key: str) -> str:
+    """The key, or what stands for one that no header takes: a provider may call its calls anything,
+    and endpoints take 255 characters."""
+    if key.isascii() and key.isprintable() and len(key) <= LONGEST_KEY:
+        return key
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class HttpTool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import gzip
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -89,6 +90,22 @@ async def test_a_call_is_sent_as_the_template_says(
     assert hit["headers"]["idempotency-key"] == "run-1:call-1"
     assert hit["headers"]["accept-encoding"] == "identity"
     assert hit["headers"]["host"] == f"127.0.0.1:{site.port}"
+
+
+@pytest.mark.parametrize("key", ["run-1:é", "run-1:a\r\nX-Evil: 1", "run-1:" + "x" * 300])
+async def test_a_call_of_any_name_has_a_key_that_stays_the_same(
+    site: Any, make: Make, context: ToolContext, key: str
+) -> None:
+    seen = set()
+    for _ in range(2):
+        outcome = await make("/customers").call(
+            {}, dataclasses.replace(context, idempotency_key=key)
+        )
+        assert not outcome.is_error
+        seen.add(site.hit["headers"]["idempotency-key"])
+        assert "x-evil" not in site.hit["headers"]
+    (sent,) = seen
+    assert len(sent) == 64
 
 
 async def test_a_bad_argument_sends_nothing(site: Any, make: Make, context: ToolContext) -> None:
