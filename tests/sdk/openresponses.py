@@ -48,9 +48,12 @@ def one_of(**by_type: dict[str, Any]) -> dict[str, Any]:
 
 
 STATUS = {"enum": ["in_progress", "completed", "incomplete"]}
+CITATION = one_of(
+    url_citation=record({"url": TEXT, "title": TEXT, "start_index": WHOLE, "end_index": WHOLE})
+)
 CONTENT = one_of(
     input_text=record({"text": TEXT}),
-    output_text=record({"text": TEXT, "annotations": listed(OBJECT)}, logprobs=listed(OBJECT)),
+    output_text=record({"text": TEXT, "annotations": listed(CITATION)}, logprobs=listed(OBJECT)),
     text=record({"text": TEXT}),
     summary_text=record({"text": TEXT}),
     reasoning_text=record({"text": TEXT}),
@@ -144,6 +147,11 @@ EVENTS: dict[str, dict[str, Any]] = {
     "response.content_part.done": {**_IN_CONTENT, "part": CONTENT},
     "response.output_text.delta": {**_IN_CONTENT, "delta": TEXT, "logprobs": listed(OBJECT)},
     "response.output_text.done": {**_IN_CONTENT, "text": TEXT, "logprobs": listed(OBJECT)},
+    "response.output_text.annotation.added": {
+        **_IN_CONTENT,
+        "annotation_index": WHOLE,
+        "annotation": CITATION,
+    },
     "response.refusal.delta": {**_IN_CONTENT, "delta": TEXT},
     "response.refusal.done": {**_IN_CONTENT, "refusal": TEXT},
     "response.reasoning_text.delta": {**_IN_CONTENT, "delta": TEXT},
@@ -216,6 +224,9 @@ def _items(events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
             assert event["item"]["id"] == items[index]["id"]
             assert all(state == "closed" for key, state in parts.items() if key[0] == index)
             done.append((index, event["item"]))  # type: ignore[arg-type]
+            continue
+        if "annotation" in event:
+            assert parts[index, "content", event["content_index"]] != "closed"
             continue
         _part(event, parts)
     assert len(done) == len(items)

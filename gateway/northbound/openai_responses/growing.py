@@ -337,16 +337,13 @@ def annotation(citation: Mapping[str, Any], end: int) -> Mapping[str, Any]:
     the text so far if it names a web page, whole if it is another protocol's own."""
     kind = citation.get("type")
     inner = citation.get("url_citation")
+    place = {"start_index": 0, "end_index": end}
     if isinstance(inner, Mapping):
-        return {"type": "url_citation", **inner}  # chat nests what this protocol keeps flat
+        # chat nests what this protocol keeps flat, and some of its servers leave places out
+        return {"type": "url_citation", "title": "", **place, **inner}
     url = citation.get("url")
     if not isinstance(url, str) or kind == "url_citation":
         return citation
     title = citation.get("title")
-    return {
-        "type": "url_citation",
-        "url": url,
-        "title": title if isinstance(title, str) else "",
-        "start_index": 0,
-        "end_index": end,
-    }
+    titled = {"title": title if isinstance(title, str) else ""}
+    return {"type": "url_citation", "url": url, **titled, **place}
