@@ -6,8 +6,8 @@ Must not know settings; the registry reads them.
 from __future__ import annotations
 
 import datetime as dt
-import json
 import hashlib
+import json
 import logging
 from collections.abc import Mapping
 from decimal import Decimal
