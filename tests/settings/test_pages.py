@@ -15,9 +15,7 @@ PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 OTHERS = ("[model_providers.", "[project.entry-points.")
 """How files of other programs are known: Codex's, and a Python package's."""
 
-LEFT_OUT = re.compile(
-    r"targets is missing|is no provider of this file|names .*, which is no folder"
-)
+LEFT_OUT = re.compile(r"targets: is missing|is no provider of this file|which is no folder")
 """What an excerpt may leave to the rest of the file."""
 
 
