@@ -98,7 +98,7 @@ FIELDS: dict[str, Any] = {
 }
 WITHOUT_TEXT = {
     *("model", "origin", "tool_choice", "parallel_tools", "reasoning", "service_tier"),
-    *("verbosity", "store", "stream", "headers", "continues"),
+    *("verbosity", "store", "stream", "headers", "continues", "truncate"),
 }
 
 
