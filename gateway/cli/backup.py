@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from gateway.store.base import Store
 
 EXAMPLES = """\
-Takes a whole and consistent copy while the gateway runs; it never overwrites a file. Keep the
-pepper (the file beside the database, or [server] pepper) too, in another place: without it no
-stored key is accepted.
+Takes a whole and consistent copy while the gateway runs; it never overwrites a
+file. Keep the pepper (the file beside the database, or [server] pepper) too, in
+another place: without it no stored key is accepted.
 
 examples:
   gateway backup /backups/gateway-$(date +%F).db

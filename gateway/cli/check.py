@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from gateway.settings.snapshot import Snapshot
 
 EXAMPLES = """\
-Checks all that `gateway serve` checks before it opens its port: every key and value, secrets,
-prompts, schemas, agents and workflows. Nothing is sent to any provider.
+Checks all that `gateway serve` checks before it opens its port: every key and
+value, secrets, prompts, schemas, agents and workflows. Nothing is sent to any
+provider.
 
 examples:
   gateway check --config gateway.toml && systemctl reload gateway

@@ -9,7 +9,8 @@ from gateway.cli.exits import CommandError, Exit
 from gateway.cli.output import out
 
 EXAMPLES = """\
-Reads the configuration only: no gateway needs to run. Paste the text where Mermaid is drawn.
+Reads the configuration only: no gateway needs to run. Paste the text where
+Mermaid is drawn.
 
 examples:
   gateway runs graph ticket-triage --config gateway.toml

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gateway.cli.books import add_store, with_store
 from gateway.cli.exits import CommandError, Exit
+from gateway.cli.family import below
 from gateway.cli.output import out, say, show
 from gateway.cli.periods import future, shown
 from gateway.settings.money import dollars, nano
@@ -24,7 +25,7 @@ EXAMPLES = """\
 examples:
   gateway keys create alice --models smart,fast --usd-per-day 5 --rpm 60
   gateway keys create ci --expires 30d
-  KEY=$(gateway keys create bot)             only the key goes to standard output
+  KEY=$(gateway keys create bot)            only the key goes to standard output
   gateway keys list
   gateway keys revoke alice
 """
@@ -40,7 +41,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    actions = family.add_subparsers(title="actions", metavar="ACTION", required=True)
+    actions = below(family, "actions", "ACTION")
     _add_create(actions)
     listing = actions.add_parser("list", help="show all keys, never their text")
     listing.add_argument("--format", choices=("table", "json", "csv"), default="table")

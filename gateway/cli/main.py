@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from gateway.cli import backup, check, keys, runs, serve, simulate, usage
 from gateway.cli.exits import MEANINGS, CommandError, Exit
+from gateway.cli.family import below
 from gateway.cli.output import out, say
 
 FAMILIES = (serve, check, simulate, keys, usage, runs, backup)
@@ -33,7 +34,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     root.add_argument("--version", action=_Version, help="show the version, and end")
-    commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = below(root, "commands", "COMMAND")
     for family in FAMILIES:
         family.add(commands)
     return root

@@ -22,16 +22,17 @@ if TYPE_CHECKING:
     from gateway.runs.state import Interrupt, Run
 
 EXAMPLES = """\
-Without INTERRUPT the run must have exactly one open question. The first answer wins.
+Without WHICH the run must have exactly one open question; `gateway runs
+show RUN` lists them under "interrupts". The first answer wins.
 
 examples:
-  gateway runs approve run_4f0c…                       agree to the call that it asks about
+  gateway runs approve run_4f0c…               agree to the call it asks about
   gateway runs approve run_4f0c… --deny "not to her"
   gateway runs approve run_4f0c… --edit '{"to": "bob"}'
-  gateway runs approve run_4f0c… --result "12 degrees"  what came of a call that is yours, or in doubt
-  gateway runs approve run_4f0c… --rerun               make a call that is in doubt again
+  gateway runs approve run_4f0c… --result "12 degrees"  of a call that is yours
+  gateway runs approve run_4f0c… --rerun       a call that is in doubt
   gateway runs approve run_4f0c… --top-up '{"usd": 0.5}'
-"""  # noqa: E501
+"""
 
 
 def add(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -42,14 +43,15 @@ def add(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.set_defaults(run=cancel)
     parser = actions.add_parser(
         "approve",
+        usage="gateway runs approve [-h] [--config FILE] [--demo] [ANSWER] RUN [WHICH]",
         help="answer a run's question",
         description="Answer a question of a run: by default, agree.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_run(parser)
-    parser.add_argument("interrupt", metavar="INTERRUPT", nargs="?", help="which question")
-    answers = parser.add_mutually_exclusive_group()
+    parser.add_argument("interrupt", metavar="WHICH", nargs="?", help="the question's id")
+    answers = parser.add_argument_group("ANSWER, one of").add_mutually_exclusive_group()
     answers.add_argument("--deny", metavar="REASON", help="refuse")
     answers.add_argument("--edit", metavar="JSON", help="agree, with other arguments")
     answers.add_argument("--result", metavar="TEXT", help="the call's result")

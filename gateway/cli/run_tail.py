@@ -21,7 +21,7 @@ Ends with the run. A lost connection is made again; nothing is told twice.
 
 examples:
   gateway runs tail run_4f0c…
-  gateway runs tail run_4f0c… --url https://gateway.example.com   # with the key in GATEWAY_KEY
+  GATEWAY_KEY=sk-… gateway runs tail run_4f0c… --url https://gateway.example.com
   gateway runs tail run_4f0c… --json | jq .type
 """
 

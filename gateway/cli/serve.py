@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from gateway.settings.snapshot import Snapshot
 
 SERVE = """\
-The configuration is checked whole before the port opens. SIGHUP reads it again: one that does
-not pass is refused with its faults, and the old one stays in force. SIGTERM stops taking
-requests, lets those in flight finish for [server] drain_seconds, then ends; a second SIGTERM
-ends at once.
+The configuration is checked whole before the port opens. SIGHUP reads it
+again: one that does not pass is refused with its faults, and the old one stays
+in force. SIGTERM stops taking requests, lets those in flight finish for
+[server] drain_seconds, then ends; a second SIGTERM ends at once.
 
 examples:
   gateway serve --config gateway.toml
   gateway serve --config gateway.toml --host 0.0.0.0 --port 80
 """
 DEMO = """\
-Serves the models demo-openai and demo-anthropic under the key `demo`. Behind them is a
-simulator on this machine, reached through the same adapters as the real providers. The books
-are kept in gateway-demo.db in this folder.
+Serves the models demo-openai and demo-anthropic under the key `demo`. Behind
+them is a simulator on this machine, reached through the same adapters as the
+real providers. The books are kept in gateway-demo.db in this folder.
 
 examples:
   gateway demo

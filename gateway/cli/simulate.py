@@ -10,9 +10,9 @@ from gateway.cli.output import out, say
 from gateway.cli.serve import port
 
 EXAMPLES = """\
-Speaks the OpenAI Chat, OpenAI Responses and Anthropic Messages protocols over real HTTP, and
-takes any key. What it answers and how it fails is chosen by the model's name; --list shows all
-that it understands.
+Speaks the OpenAI Chat, OpenAI Responses and Anthropic Messages protocols over
+real HTTP, and takes any key. What it answers and how it fails is chosen by the
+model's name; --list shows all that it understands.
 
 examples:
   gateway simulate --port 9000

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from gateway.store.base import Store
 
 EXAMPLES = """\
-Sums are kept by day (UTC), so a period takes in the whole of its first and last day. Unknown
-counts (a provider that reported none) are not in the sums. The table leaves out columns that are
-nought throughout; json and csv have all.
+Sums are kept by day (UTC), so a period takes in the whole of its first and
+last day. Unknown counts (a provider that reported none) are not in the sums.
+The table leaves out columns that are nought throughout; json and csv have all.
 
 examples:
   gateway usage
   gateway usage --by key,model --since 7d
-  gateway usage --by day --since 2026-11-01 --until 2026-12-01 --format csv >november.csv
+  gateway usage --by day --since 2026-11-01 --until 2026-11-30 --format csv
   gateway usage --by prompt --format json
 """
 ALWAYS = ("requests", "input_tokens", "output_tokens", "cost_usd")

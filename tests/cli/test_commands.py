@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import io
 import json
@@ -9,7 +10,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,17 @@ from gateway.cli.main import parser
 Gateway = Callable[..., object]
 COMMANDS = (
     ("serve",), ("demo",), ("check",), ("simulate",), ("usage",), ("backup",), ("keys",),
-    ("keys", "create"), ("keys", "list"), ("keys", "revoke"),
+    ("keys", "create"), ("keys", "list"), ("keys", "revoke"), ("runs",),
 )  # fmt: skip
+
+
+def helps(of: argparse.ArgumentParser, name: str) -> Iterator[tuple[str, str]]:
+    """The help of a command and of every command below it."""
+    yield name, of.format_help()
+    for action in of._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for word, below in action.choices.items():
+                yield from helps(below, f"{name} {word}")
 
 
 class TestHelp:
@@ -48,6 +58,22 @@ class TestHelp:
         for example in examples:
             words = re.split(r"\s{3,}", example)[0].rstrip(")").replace("$(date +%F", "x").split()
             parser().parse_args(words)
+
+    def test_it_fits_a_terminal_of_eighty_columns(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("COLUMNS", "80")
+        wide = [
+            f"{command}: {line}"
+            for command, text in helps(parser(), "gateway")
+            for line in text.splitlines()
+            if len(line) > 80
+        ]
+        assert not wide, "\n".join(wide)
+
+    def test_no_command_at_all_is_a_question_for_help(self, gateway: Gateway) -> None:
+        for family in ((), ("keys",), ("runs",)):
+            ran = gateway(*family)
+            assert ran.code == Exit.USAGE
+            assert ran.err == gateway(*family, "--help").out
 
     def test_it_loads_nothing_that_serving_needs(self) -> None:
         heavy = "pydantic fastapi uvicorn aiohttp httpx asyncio genai_prices uvloop"
