@@ -292,8 +292,9 @@ class MapWork:
         active, error = 0, None
         for index, item in enumerate(state.input):
             place = under(state.place, str(index))
-            if not walk.begun(place) and (active >= work.concurrency or error is not None):
-                continue
+            full = active >= work.concurrency or error is not None
+            if full and not walk.begun(place, work.body):
+                break  # items begin in order
             given = {"input": item, "item": item, "index": index, **around(spot, work.form)}
             result = walk.graph(place, work.body, given)
             if result is None:

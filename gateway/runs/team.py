@@ -197,7 +197,7 @@ class _Crew:
         )
         told = {"spec": plain(spec), "created_by": str(self.team.factory)}
         event = draft("agent.created", step=self.state.place, agent=self.team.factory, **told)
-        kept = f"{self.spot.scope['workflow']}.{name}"[:64]
+        kept = f"{self.spot.scope['workflow'][:31]}.{name}"  # at most 64 characters
         stored = plain(replace(spec, name=kept))
         self.walk.effects.append(Keep(kept, stored, lambda version: (event,)))
 

@@ -7,7 +7,7 @@ finished node can't run again. What a kind of node does is in :data:`WORK`, by k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 from zlib import crc32
@@ -71,7 +71,6 @@ class Walk:
     alarms: list[float] = field(default_factory=list)
     busy: bool = False
     ending: End | None = None
-    _begun: frozenset[str] | None = None
 
     # a graph
 
@@ -81,16 +80,20 @@ class Walk:
         :param place: what its nodes are under; nothing for the workflow itself.
         :param given: what its nodes can refer to besides one another.
         """
-        if place and flow.input_schema is not None and not self.begun(place):
+        if place and flow.input_schema is not None and not self.begun(place, flow):
             wrong = self.check(flow.input_schema, given.get("input"))
             if wrong:
                 return Result(error=misfit(place, wrong))
-        states = {node.id: self.run.nodes.get(under(place, node.id)) for node in flow.nodes}
+        head, known = f"{place}/" if place else "", self.run.nodes
+        states = {node.id: known.get(head + node.id) for node in flow.nodes}
+        result = _result(flow, states)
+        if result is not None:
+            return result
         outputs = {n: s.output for n, s in states.items() if s and s.status == "completed"}
         settings = {name: one.get("default") for name, one in flow.settings.items()}
         scope = {"settings": settings, "workflow": flow.name, **given, "nodes": outputs}
         for node in flow.nodes:
-            spot = Spot(node, under(place, node.id), scope)
+            spot = Spot(node, head + node.id, scope)
             state = states[node.id]
             if state is None:
                 self._consider(spot, flow, states)
@@ -98,14 +101,11 @@ class Walk:
                 self._go_on(spot, state)
             elif state.status == "resting":
                 self._rest(spot, state)
-        return _result(flow, states)
+        return None
 
-    def begun(self, place: str) -> bool:
-        """Whether anything under ``place`` has begun."""
-        if self._begun is None:
-            paths = self.run.nodes
-            self._begun = frozenset(part for path in paths for part in _above(path))
-        return place in self._begun
+    def begun(self, place: str, flow: WorkflowSpec) -> bool:
+        """Whether anything of the graph at ``place`` has begun."""
+        return any(under(place, node.id) in self.run.nodes for node in flow.nodes)
 
     def _consider(self, spot: Spot, flow: WorkflowSpec, states: Mapping[str, Node | None]) -> None:
         """Begin a node whose needs are settled, or see that it is not needed."""
@@ -306,13 +306,6 @@ def under(place: str, node: str) -> str:
     return f"{place}/{node}" if place else node
 
 
-def _above(path: str) -> Iterator[str]:
-    """Every place that a path is under."""
-    for position, sign in enumerate(path):
-        if sign == "/":
-            yield path[:position]
-
-
 def _not_needed(
     node: NodeSpec, flow: WorkflowSpec, states: Mapping[str, Node | None]
 ) -> str | None:
@@ -332,13 +325,17 @@ def _not_needed(
 
 def _result(flow: WorkflowSpec, states: Mapping[str, Node | None]) -> Result | None:
     """How a graph ended: the first error if a node failed, else the first output that is there."""
-    settled = [state for state in states.values() if state is not None]
-    if len(settled) < len(states) or any(state.open for state in settled):
-        return None
-    for state in settled:
-        if state.status in ("failed", "cancelled"):
-            error = state.error or {"kind": "cancelled", "message": "It was stopped."}
-            return Result(error={"node": state.path, **error})
+    settled: list[Node] = []
+    failed: Node | None = None
+    for state in states.values():
+        if state is None or state.open:
+            return None
+        settled.append(state)
+        if failed is None and state.status in ("failed", "cancelled"):
+            failed = state
+    if failed is not None:
+        error = failed.error or {"kind": "cancelled", "message": "It was stopped."}
+        return Result(error={"node": failed.path, **error})
     for node in flow.nodes:
         found = states[node.id]
         if node.kind == "output" and found is not None and found.status == "completed":
