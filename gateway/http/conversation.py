@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 
 from adapters.canonical.events import Failed
 from adapters.canonical.faults import Fault
@@ -20,6 +21,7 @@ from gateway.http.ending import Ending
 from gateway.http.endpoint import MEGABYTE, Endpoint, is_strict
 from gateway.http.exchange import Exchange
 from gateway.http.headers import head_headers
+from gateway.http.middleware import INTERNAL
 from gateway.http.run_models import RUN_SECONDS, RunDoor
 from gateway.http.sink import BodySink, StreamSink
 from gateway.northbound.base import Envelope, Northbound
@@ -124,6 +126,11 @@ class Conversation(Endpoint):
             ending.fault = exchange.stopped()
             if ending.fault is not None:
                 await sink.finish(Failed(ending.fault))
+        except Exception:
+            ending.fault = Fault("internal", INTERNAL)
+            with suppress(Exception):  # what is broken may break again; the first is logged
+                await sink.finish(Failed(ending.fault))
+            raise
         finally:
             sink.close()
 

@@ -11,8 +11,11 @@ from adapters.canonical.events import Event
 from adapters.canonical.faults import Fault
 from gateway.flow.complete import complete
 from gateway.flow.context import Head
+from gateway.flow.record import Meter
 from tests.harness import Harness
 from tests.reliability.test_settling import call_of
+
+SAY_HI = [{"role": "user", "content": "hi"}]
 
 
 class Broken:
@@ -96,3 +99,32 @@ async def test_a_call_whose_retry_was_never_made_is_closed(
     assert answer.status == 503
     books.balanced(g)
     assert books.rows("SELECT fault FROM requests") == [{"fault": "store_unavailable"}]
+
+
+@pytest.mark.parametrize("after", [0, 3], ids=["before any byte", "in mid-stream"])
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses", "/v1/messages"])
+async def test_a_stream_that_we_break_says_so(
+    g: Harness, books: Any, monkeypatch: pytest.MonkeyPatch, after: int, path: str
+) -> None:
+    """In the protocol's own words, and never by an end that looks like the answer's."""
+    seen = 0
+    feed = Meter.feed
+
+    def breaks(self: Meter, events: list[Event]) -> list[Event]:
+        nonlocal seen
+        seen += 1
+        if seen > after:
+            raise KeyError("a mistake of ours")
+        return feed(self, events)
+
+    monkeypatch.setattr(Meter, "feed", breaks)
+    text = {"input": "hi"} if path.endswith("responses") else {"messages": SAY_HI}
+    body = {"model": "slow", "stream": True, "max_tokens": 100, **text}
+    if path.endswith("responses"):
+        body["max_output_tokens"] = body.pop("max_tokens")
+    answer = await g.post(path, body)
+    assert b'"code":"internal"' in answer.body.replace(b'": "', b'":"')
+    assert answer.status == (200 if after else 500)
+    for end in (b"[DONE]", b"response.completed", b"message_stop"):
+        assert end not in answer.body
+    books.balanced(g)
