@@ -264,11 +264,10 @@ def _format(body: Body) -> None:
         name = f"response_format '{output['name']}'"
         judged = openai_strict if output.get("strict") else openai_root
         judged(output["schema"], "text.format.schema", name)
-    elif output["type"] == "json_object":
-        spoken = f"{body.get('input')} {body.get('instructions')}".lower()
-        if "json" not in spoken:
-            refuse(
-                "Response input messages must contain the word 'json' in some form to use "
-                "'text.format' of type 'json_object'.",
-                param="input",
-            )
+    elif output["type"] == "json_object" and "json" not in str(body.get("input")).lower():
+        # the instructions do not count
+        refuse(
+            "Response input messages must contain the word 'json' in some form to use "
+            "'text.format' of type 'json_object'.",
+            param="input",
+        )

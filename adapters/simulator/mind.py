@@ -71,9 +71,15 @@ def _schema_in_words(ask: Ask) -> tuple[Mapping[str, Any] | None, str]:
                 value, end = _DECODER.raw_decode(text, start)
             except ValueError:
                 continue
-            if isinstance(value, dict) and ("properties" in value or "$defs" in value):
+            if isinstance(value, dict) and _is_schema(value):
                 return value, ask.prompt.replace(text[start:end], " ")
     return None, ask.prompt
+
+
+def _is_schema(value: Mapping[str, Any]) -> bool:
+    """Whether an object in a text looks like a JSON schema."""
+    known = any(key in value for key in ("properties", "$defs", "anyOf", "oneOf"))
+    return known or value.get("type") in ("array", "string", "integer", "number", "boolean")
 
 
 def _object_in_words(ask: Ask) -> bool:

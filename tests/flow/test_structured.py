@@ -53,6 +53,7 @@ async def g(tmp_path: Path) -> AsyncIterator[Harness]:
         alias("old-claude", ("anthropic", "claude-3-5-sonnet")),
         alias("old-gpt", ("chat", "gpt-3.5-turbo")),
         alias("older-gpt", ("chat", "gpt-4")),
+        alias("old-responses", ("openai", "gpt-4-turbo")),
         alias("checked", ("openai", "gpt-5.2"), on_invalid_arguments="repair"),
         alias("checked-claude", ("anthropic", "claude-sonnet-4-6"), on_invalid_arguments="repair"),
         alias("checked-chat", ("chat", "some-model"), on_invalid_arguments="repair"),
@@ -481,6 +482,18 @@ async def test_no_schema_is_refused_by_a_provider_for_its_shape(
         answer = await g.chat(upstream, response_format=asked(schema, strict))
         assert answer.status in (200, 422), answer.body
         assert g.simulator.log[-1].refused is None
+
+
+async def test_json_mode_of_responses_has_its_word_in_the_input(g: Harness) -> None:
+    for system in ([], [{"role": "system", "content": "You answer in JSON."}]):
+        form = asked() if not system else {"type": "json_object"}
+        body = {"model": "old-responses", "response_format": form}
+        body["messages"] = [*system, {"role": "user", "content": "hi"}]
+        answer = await g.post("/v1/chat/completions", body)
+        assert answer.status == 200, answer.body
+        sent = g.simulator.log[-1].body
+        assert sent["text"]["format"] == {"type": "json_object"}
+        assert "json" in json.dumps(sent["input"]).lower()
 
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)

@@ -99,15 +99,30 @@ def _conversation(request: Request, notes: Notes) -> dict[str, Any]:
             part["prompt"]["version"] = request.prompt.version
         if request.prompt.variables:
             part["prompt"]["variables"] = request.prompt.variables
-    if request.instructions:
-        part["instructions"] = "\n\n".join(text.text for text in request.instructions)
-        for number, text in enumerate(request.instructions):
-            notes.extras(text.extras, f"system[{number}]")
     items = InputItems(notes)
     for number, message in enumerate(request.messages):
         items.add(number, message)
     part["input"] = items.items
+    if request.instructions:
+        said = "\n\n".join(text.text for text in request.instructions)
+        if isinstance(request.output, JsonObject) and _only_there(said, items.items):
+            content = [{"type": "input_text", "text": said}]
+            part["input"] = [
+                {"type": "message", "role": "developer", "content": content},
+                *items.items,
+            ]
+            notes.adjusted.append("instructions->input")
+        else:
+            part["instructions"] = said
+        for number, text in enumerate(request.instructions):
+            notes.extras(text.extras, f"system[{number}]")
     return part
+
+
+def _only_there(instructions: str, items: list[dict[str, Any]]) -> bool:
+    """Whether the word that JSON mode demands stands where the API does not look for it: it
+    looks into the input only."""
+    return "json" in instructions.lower() and b"json" not in dumps(items).lower()
 
 
 def _tooling(request: Request, notes: Notes) -> dict[str, Any]:

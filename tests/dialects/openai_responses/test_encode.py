@@ -161,6 +161,26 @@ def test_one_answer_is_no_demand(ask: Any, send: Any, reasoner: Facts) -> None:
     assert "n" not in send(ask(sampling=Sampling(n=1)), reasoner).body
 
 
+def test_json_mode_finds_its_word_where_the_api_looks_for_it(
+    ask: Any, send: Any, reasoner: Facts
+) -> None:
+    """The API wants "json" in the input; instructions do not count."""
+    spoken = (Text("Answer in JSON."),)
+    moved = send(ask(output=JsonObject(), instructions=spoken), reasoner)
+    assert "instructions" not in moved.body
+    assert moved.body["input"][0] == {
+        "type": "message",
+        "role": "developer",
+        "content": [{"type": "input_text", "text": "Answer in JSON."}],
+    }
+    assert moved.adjusted == ("instructions->input",)
+    also = Message("user", (Text("as Json"),))
+    twice = ask(also, output=JsonObject(), instructions=spoken)
+    for kept in (twice, ask(instructions=spoken), ask(output=JsonObject())):
+        assert send(kept, reasoner).adjusted == ()
+    assert send(twice, reasoner).body["instructions"] == "Answer in JSON."
+
+
 def test_output_formats(ask: Any, send: Any, reasoner: Facts) -> None:
     wanted = JsonSchema("out", SCHEMA, strict=False, description="d")
     assert send(ask(output=wanted), reasoner).body["text"]["format"] == {
