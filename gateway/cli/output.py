@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -17,6 +18,9 @@ from typing import Any, TextIO
 from unicodedata import east_asian_width
 
 Row = Mapping[str, Any]
+
+UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Control characters, and those that change the direction of writing."""
 
 
 def say(text: str) -> None:
@@ -48,7 +52,7 @@ def _csv(rows: Sequence[Row], columns: Sequence[str], stream: TextIO) -> None:
 def _table(rows: Sequence[Row], columns: Sequence[str]) -> None:
     """Columns set out with spaces, numbers to the right; where the terminal is too narrow for
     that, each row by itself. Nothing is ever cut: ids are there to be copied."""
-    cells = [[_seen(_cell(row.get(column))) for column in columns] for row in rows]
+    cells = [[seen(_cell(row.get(column))) for column in columns] for row in rows]
     widths = [max(map(_width, column)) for column in zip(columns, *cells, strict=True)]
     terminal = sys.stdout.isatty()
     if rows and terminal and sum(widths) + 2 * len(widths) - 2 > get_terminal_size().columns:
@@ -86,13 +90,10 @@ def _width(text: str) -> int:
     return sum(2 if east_asian_width(character) in "WF" else 1 for character in text)
 
 
-def _seen(text: str) -> str:
-    """``text`` without what would move a terminal's cursor: names may come from anybody."""
-    return text if text.isprintable() else "".join(map(_visible, text))
-
-
-def _visible(character: str) -> str:
-    return character if character.isprintable() else "\ufffd"
+def seen(text: str) -> str:
+    """``text`` without what would move a terminal's cursor or turn the line round: names and
+    answers come from anybody."""
+    return text if text.isprintable() else UNSEEN.sub("\ufffd", text)
 
 
 def _cell(value: Any) -> str:

@@ -102,7 +102,9 @@ def _question(run: Run, wanted: str | None) -> Interrupt:
     questions = run.open_interrupts()
     if wanted is None and len(questions) == 1:
         return questions[0]
-    names = ", ".join(f"{one.id} ({one.kind})" for one in questions) or "none"
+    if not questions:
+        raise CommandError(f"The run asks nothing: it is {run.status}.")
+    names = ", ".join(f"{one.id} ({one.kind})" for one in questions)
     raise CommandError(f"Name one of the run's open questions: {names}.")
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import errno
 import gc
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -92,11 +92,8 @@ def _serve(path: Path, overrides: Overrides, ready: Callable[[Snapshot, str], No
 
     import uvloop
 
-    try:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(_served(path, overrides, ready))
-    except OSError as error:
-        raise _address_fault(error) from error
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_served(path, overrides, ready))
 
 
 async def _served(path: Path, overrides: Overrides, ready: Callable[[Snapshot, str], None]) -> int:
@@ -118,11 +115,12 @@ async def _served(path: Path, overrides: Overrides, ready: Callable[[Snapshot, s
         problems = app.check(snapshot)
         if problems:
             raise ConfigError(problems)
-        return await app.serve(
-            snapshot,
-            reload=lambda: load(path, overrides=overrides),
-            announce=lambda url: _started(snapshot, url, ready),
-        )
+        with listening_on(snapshot.server.host, snapshot.server.port):
+            return await app.serve(
+                snapshot,
+                reload=lambda: load(path, overrides=overrides),
+                announce=lambda url: _started(snapshot, url, ready),
+            )
 
 
 def _started(snapshot: Snapshot, url: str, ready: Callable[[Snapshot, str], None]) -> None:
@@ -134,19 +132,28 @@ def _started(snapshot: Snapshot, url: str, ready: Callable[[Snapshot, str], None
     ready(snapshot, url)
 
 
-def _address_fault(error: OSError) -> CommandError:
-    """What to do about an address that can't be had.
+NO_ADDRESS = {
+    errno.EADDRINUSE: "another program has this port. Stop it, or choose another: --port N",
+    errno.EADDRNOTAVAIL: "this machine has no such address. Choose another: --host H",
+    errno.EACCES: "ports below 1024 need more rights. Choose another: --port N",
+}
+"""What to do about an address that can't be had."""
 
-    :raises OSError: ``error`` itself, where it is about something else.
+
+@contextmanager
+def listening_on(host: str, number: int) -> Iterator[None]:
+    """Where an address that can't be had becomes an exit code and advice.
+
+    :raises CommandError: in place of the system's error; others pass.
     """
-    advice = {
-        errno.EADDRINUSE: "Another program has this port. Stop it, or choose another: --port N",
-        errno.EADDRNOTAVAIL: "This machine has no such address. Choose another: --host H",
-        errno.EACCES: "Ports below 1024 need more rights. Choose another: --port N",
-    }
-    if error.errno not in advice:
-        raise error
-    return CommandError(f"Can't listen: {advice[error.errno]}", Exit.UNAVAILABLE)
+    try:
+        yield
+    except OSError as error:
+        advice = NO_ADDRESS.get(error.errno or 0)
+        if advice is None:
+            raise
+        where = f"[{host}]:{number}" if ":" in host else f"{host}:{number}"
+        raise CommandError(f"Can't listen on {where}: {advice}", Exit.UNAVAILABLE) from error
 
 
 def welcome(snapshot: Snapshot, url: str) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import signal
 
-from gateway.cli.exits import CommandError, Exit
+from gateway.cli.exits import Exit
 from gateway.cli.output import out, say
-from gateway.cli.serve import port
+from gateway.cli.serve import listening_on, port
 
 EXAMPLES = """\
 Speaks the OpenAI Chat, OpenAI Responses and Anthropic Messages protocols over
@@ -41,13 +41,8 @@ def run(args: argparse.Namespace) -> int:
         return _list()
     import asyncio
 
-    try:
+    with listening_on(args.host, args.port):
         asyncio.run(_simulate(args.host, args.port))
-    except OSError as error:
-        raise CommandError(
-            f"Can't listen on {args.host}:{args.port}: {error.strerror}. Choose another --port.",
-            Exit.UNAVAILABLE,
-        ) from error
     return Exit.OK
 
 

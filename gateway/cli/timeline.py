@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from gateway.cli.output import seen
+
 Event = Mapping[str, Any]
 Data = Mapping[str, Any]
 
@@ -22,7 +24,7 @@ def line(event: Event, began: float) -> str | None:
     if says is None:
         return None
     text = says(event["data"])
-    return f"{event['at'] - began:9.3f}  {event['agent'] or '-':<16}  {text}"
+    return seen(f"{event['at'] - began:9.3f}  {event['agent'] or '-':<16}  {text}")
 
 
 def _cut(value: Any) -> str:
@@ -46,11 +48,24 @@ def _ended(word: str) -> Callable[[Data], str]:
         reason = f" ({data['reason']})" if data.get("reason") else ""
         error = f" {_error(data)}" if "error" in data else ""
         return (
-            f"{word}{reason}{error}: {used['turns']} turns, {used['tool_calls']} tool calls, "
-            f"{used['total_tokens']} tokens, ${used['cost_usd']}, {used['seconds']} s at work"
+            f"{word}{reason}{error}: {_count(used['turns'], 'turn')}, "
+            f"{_count(used['tool_calls'], 'tool call')}, {_count(used['total_tokens'], 'token')}, "
+            f"${used['cost_usd']}, {used['seconds']} s at work"
         )
 
     return says
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _node(data: Data) -> str:
+    """How an attempt at a node ended; where it failed, why, and when the next one comes."""
+    error = f": {_error(data)}" if data.get("error") else ""
+    pause = data.get("retry_after")
+    again = "" if pause is None else f"; again in {pause:g} s"
+    return f"node {data['node']}: {data['status']}{error}{again}"
 
 
 def _question(data: Data) -> str:
@@ -65,8 +80,8 @@ LINES: Mapping[str, Callable[[Data], str]] = {
     "run.paused": lambda d: "paused",
     "run.cancel_requested": lambda d: "is to be cancelled",
     "run.recovered": lambda d: (
-        f"taken over: {len(d['abandoned'])} turns asked again, {len(d['rerun'])} calls made again, "
-        f"{len(d['in_doubt'])} in doubt"
+        f"taken over: {_count(len(d['abandoned']), 'turn')} asked again, "
+        f"{_count(len(d['rerun']), 'call')} made again, {len(d['in_doubt'])} in doubt"
     ),
     "run.completed": _ended("completed"),
     "run.failed": _ended("failed"),
@@ -76,7 +91,7 @@ LINES: Mapping[str, Callable[[Data], str]] = {
     "agent.started": lambda d: f"with {', '.join(t['name'] for t in d['tools']) or 'no tools'}",
     "agent.handoff": lambda d: f"hands over to {d['to']}",
     "node.started": lambda d: f"node {d['node']} ({d['kind']})",
-    "node.finished": lambda d: f"node {d['node']}: {d['status']}",
+    "node.finished": _node,
     "node.skipped": lambda d: f"node {d['node']} skipped: {d['reason']}",
     "model.started": lambda d: f"asks {d['model']}",
     "model.attempt_failed": lambda d: f"! {d.get('deployment', '')} {_error(d)}",

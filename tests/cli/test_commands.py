@@ -304,6 +304,10 @@ class TestBackup:
         names = [r["name"] for r in json.loads(gateway("keys", "list", "--format", "json").out)]
         assert names == ["dev", "alice"]
 
+    def test_a_folder_that_is_not_there(self, gateway: Gateway) -> None:
+        ran = gateway("backup", "nowhere/copy.db")
+        assert (ran.code, ran.err) == (Exit.FAILED, "There is no folder nowhere to copy to.\n")
+
     def test_it_never_overwrites(self, gateway: Gateway, config: Path) -> None:
         (config.parent / "copy.db").write_text("precious")
         ran = gateway("backup", "copy.db")

@@ -72,7 +72,8 @@ async def test_an_operator_lists_answers_follows_and_replays(tmp_path: Path) -> 
         code, _, err = await command(tmp_path, "replay", run_id)
         assert code == 0, err
         assert "holds" in err
-        assert (await command(tmp_path, "approve", run_id))[0] == 1
+        code, _, err = await command(tmp_path, "approve", run_id)
+        assert (code, err) == (1, "The run asks nothing: it is completed.\n")
         assert (await command(tmp_path, "show", "run_nothing"))[0] == 1
 
 
@@ -172,3 +173,29 @@ def _example(name: str) -> Any:
     }
     lists = ("tools", "interrupts", "abandoned", "rerun", "in_doubt", "changes", "errors")
     return known.get(name, [] if name in lists else name)
+
+
+def told(type: str, **data: Any) -> str:
+    shown = line({"type": type, "at": 1.5, "agent": "helper", "data": data}, 0)
+    assert shown is not None
+    return shown
+
+
+def test_a_failed_node_says_why_and_when_it_is_tried_again() -> None:
+    error = {"kind": "timeout", "message": "took 3 s"}
+    ended = told("node.finished", node="a", status="failed", error=error, retry_after=2.0)
+    assert ended.endswith("node a: failed: timeout: took 3 s; again in 2 s")
+    assert told("node.finished", node="a", status="completed").endswith("node a: completed")
+
+
+def test_one_is_one() -> None:
+    usage = {"turns": 1, "tool_calls": 2, "total_tokens": 1, "cost_usd": "0", "seconds": 0.1}
+    ended = told("run.completed", usage=usage)
+    assert ended.endswith("completed: 1 turn, 2 tool calls, 1 token, $0, 0.1 s at work")
+
+
+def test_what_a_model_says_moves_no_cursor() -> None:
+    """Nor does it turn the line round; what letters are joined with stays."""
+    text = "safe\x1b[2J\x07 \u202eevil\x9b1m \U0001f468\u200d\U0001f469"
+    said = told("message.completed", text=text)
+    assert said.endswith('says "safe\ufffd[2J\ufffd \ufffdevil\ufffd1m \U0001f468\u200d\U0001f469"')

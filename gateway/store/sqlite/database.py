@@ -158,6 +158,8 @@ class Database:
             raise StoreError(
                 f"{target} exists already; a backup never overwrites. Name a new file."
             )
+        if not target.parent.is_dir():
+            raise StoreError(f"There is no folder {target.parent} to copy to.")
         partial = target.with_name(target.name + ".partial")
         source = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=ro", uri=True)
         try:
