@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from gateway.runs.arguments import Check
 from gateway.runs.binding import OUTER, Unbound, pointers, rooted, tokens
 from gateway.runs.node_work import form
 from gateway.runs.workflow_forms import Unusable, binding_flaws, condition_flaws
@@ -38,14 +39,21 @@ def _any_schema(schema: Mapping[str, Any]) -> str | None:
     return None
 
 
+def _any_value(schema: Mapping[str, Any], value: Any) -> list[str]:
+    """Where nobody judges values."""
+    return []
+
+
 @dataclass(frozen=True, slots=True)
 class Known:
     """What is known of the world around: an agent's output schema (``None``: it answers in
-    text), a tool's parameters. A name that is not there is not known."""
+    text), a tool's parameters, and what is wrong with schemas and with values by them. A name
+    that is not there is not known."""
 
     answers: Mapping[str, Type] = field(default_factory=dict)
     parameters: Mapping[str, Type] = field(default_factory=dict)
     unusable: Unusable = _any_schema
+    check: Check = _any_value
 
 
 def check(flow: WorkflowSpec, known: Known, path: str = "") -> list[Flaw]:
@@ -159,8 +167,8 @@ class _Graph:
         schemas = {"input_schema": self._flow.input_schema}
         for name, setting in self._flow.settings.items():
             schemas[f"settings.{name}.schema"] = setting.get("schema")
-            for text in misfits(literal(setting.get("default")), setting.get("schema") or None):
-                yield Flaw(f"{self._path}settings.{name}.default", text)
+            wrong = self._unfit(setting.get("default"), setting.get("schema") or None)
+            yield from (Flaw(f"{self._path}settings.{name}.default", text) for text in wrong)
         for place, schema in schemas.items():
             yield from (Flaw(f"{self._path}{place}", text) for text in self._refused(schema))
 
@@ -168,6 +176,12 @@ class _Graph:
         why = None if schema is None else self._known.unusable(schema)
         if why is not None:
             yield f"the schema can't be used: {why}"
+
+    def _unfit(self, value: Any, wanted: Type) -> list[str]:
+        """Why a value that stands in the workflow is not of a type."""
+        if wanted is None or self._known.unusable(wanted) is not None:
+            return []
+        return list(misfits(literal(value), wanted)) or self._known.check(wanted, value)
 
     # types
 
@@ -229,7 +243,7 @@ class _Graph:
         for name, condition in conditions(node):
             yield from self._condition(f"{place}.{name}", condition, scope)
         if node.on_error == "default_value":
-            for text in misfits(literal(node.default), self._type(node, scope)):
+            for text in self._unfit(node.default, self._type(node, scope)):
                 yield Flaw(f"{place}.default_value", text)
         for rule in RULES:
             for name, text in rule(self, node, scope):

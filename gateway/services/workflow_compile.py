@@ -208,8 +208,11 @@ class _Compiler:
         if found is None:
             self.flaws.append(Flaw(place, f"there is no workflow {name!r}"))
             return WorkflowSpec(str(name), ())
-        if (isinstance(given, str) and name in trail) or len(trail) > MAX_DEPTH:
-            self.flaws.append(Flaw(place, f"the workflow {name!r} contains itself"))
+        looped = isinstance(given, str) and name in trail
+        if looped or len(trail) > MAX_DEPTH:
+            text = f"the workflow {name!r} contains itself"
+            deep = f"workflows stand more than {MAX_DEPTH} deep in one another here"
+            self.flaws.append(Flaw(place, text if looped else deep))
             return WorkflowSpec(str(name), ())
         shape, wrong = _shaped(found, f"{place}.")
         self.flaws += wrong

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from adapters.canonical.faults import Fault
+from gateway.runs.bench import schema_check
 from gateway.runs.spec import AgentSpec
 from gateway.runs.workflow_check import Flaw, Known, check
 from gateway.runs.workflow_spec import NodeSpec, WorkflowSpec
@@ -114,7 +115,7 @@ def _known(made: Compiled, world: World) -> Known:
             if tool is not None:
                 parameters[name] = tool.spec.parameters
     answers = {name: agent.output_schema for name, agent in agents.items()}
-    return Known(answers, parameters, world.unusable)
+    return Known(answers, parameters, world.unusable, schema_check(world.schemas))
 
 
 def mentioned(made: Compiled) -> list[Wanted]:

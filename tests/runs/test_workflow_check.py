@@ -31,6 +31,7 @@ def flaws(nodes: dict[str, Any], parameters: Any = None, **more: Any) -> dict[st
 
 FROM_A = {"from": "/nodes/a"}
 
+POSITIVE = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}}
 CASE = "nodes.a.cases[0].when"
 TAKES_TEXT = {
     "input_schema": {"type": "string"},
@@ -202,6 +203,7 @@ async def test_what_is_not_there_is_told_with_the_rest(tmp_path: Path) -> None:
             "prompt": "x",
         },
         "tool": {"kind": "tool", "tool": "notool"},
+        "default": call(output_schema=POSITIVE, on_error="default_value", default_value={"n": 0}),
         "args": {"kind": "tool", "tool": "calculator", "arguments": {"expression": 3}},
         "ask": {"kind": "approval", "message": "?", "form": "schema", "schema": bad},
         "ring": call("{{ /nodes/ring }}"),
@@ -224,6 +226,7 @@ async def test_what_is_not_there_is_told_with_the_rest(tmp_path: Path) -> None:
             "nodes.inline.agent.model",
             "nodes.inline.agent.tools",
             "nodes.tool.tool",
+            "nodes.default.default_value",
             "nodes.args.arguments",
             "nodes.ask.schema",
         }
