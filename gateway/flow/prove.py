@@ -33,6 +33,7 @@ from gateway.flow.context import Call
 from gateway.structured.bounds import SchemaRefused
 from gateway.structured.check import Checker
 from gateway.structured.lenient import Change
+from gateway.structured.mend import parses
 from gateway.structured.negotiate import Asked
 from gateway.structured.verdict import Kind, Verdict, Wanted, judge
 from gateway.structured.words import Violation
@@ -57,6 +58,12 @@ MESSAGES: Mapping[Kind, str] = {
         "answer, `errors` where it does not fit."
     ),
 }
+
+ARGUMENTS = (
+    "The model's call of a tool does not fit the tool's own JSON Schema. `raw` has its arguments, "
+    "`errors` what is wrong with them."
+)
+"""What is said instead where a tool call is meant."""
 
 
 @record(frozen=True, slots=True)
@@ -179,7 +186,7 @@ class Proof:
         for number, reason in sorted({0: finished.reason, **others}.items()):
             places = [n for n, choice in enumerate(answer.choices) if choice == number]
             if any(isinstance(answer.parts[n], ToolCall) for n in places):
-                yield from self._calls(answer, places, number)
+                yield from self._calls(answer, places, reason, number)
             elif self.promise.output is not None:
                 yield from self._text(answer, places, reason, number)
 
@@ -194,23 +201,30 @@ class Proof:
         parts = {n: part for n in places if isinstance(part := answer.parts[n], Text)}
         text = "".join(part.text for part in parts.values())
         if reason in CUT:
-            cut = Violation("", "an answer that was cut off", "a whole one")
-            verdict = Verdict(text, (), "output_truncated", (cut,))
+            verdict = _truncated(text)
         else:
             optional = () if self.asked is None else self.asked.optional
             verdict = judge(text, replace(wanted, optional=optional), ended=reason == "stop")
         yield list(parts), replace(verdict, choice=number)
 
     def _calls(
-        self, answer: Completion, places: list[int], number: int
+        self, answer: Completion, places: list[int], reason: Reason, number: int
     ) -> Iterator[tuple[list[int], Verdict]]:
-        """The verdicts on a choice's tool calls."""
+        """The verdicts on a choice's tool calls; of a turn that was cut off, a call that is whole
+        is one."""
         tools = self.promise.tools
         for place in places if tools is not None else ():
             part = answer.parts[place]
             if isinstance(part, ToolCall) and part.kind == "function":
-                verdict = _arguments(part, tools or {})
+                cut = reason in CUT and not parses(part.arguments)
+                known = tools or {}
+                verdict = _truncated(part.arguments) if cut else _arguments(part, known)
                 yield [place], replace(verdict, where=part.call_id, choice=number)
+
+
+def _truncated(text: str) -> Verdict:
+    cut = Violation("", "an answer that was cut off", "a whole one")
+    return Verdict(text, (), "output_truncated", (cut,))
 
 
 def _arguments(call: ToolCall, tools: Mapping[str, Checker | None]) -> Verdict:
@@ -242,7 +256,9 @@ def _fault(kind: Kind, verdict: Verdict) -> Fault:
         data["finish_reason"] = "length"
     if verdict.where is not None:
         data["tool_call_id"] = verdict.where
-    return Fault(kind, MESSAGES[kind], data=data)
+    is_call = verdict.where is not None and kind != "output_truncated"
+    message = ARGUMENTS if is_call else MESSAGES[kind]
+    return Fault(kind, message, data=data)
 
 
 def _rewritten(events: list[Event], verdicts: list[tuple[list[int], Verdict]]) -> list[Event]:

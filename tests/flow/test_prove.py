@@ -154,13 +154,15 @@ def test_counts_are_numbers_without_text() -> None:
     assert bad.counts() == {"output_errors": 1}
 
 
-def call(arguments: str, name: str = "f", kind: Any = "function") -> list[Event]:
+def call(
+    arguments: str, name: str = "f", kind: Any = "function", reason: Reason = "tool_calls"
+) -> list[Event]:
     return [
         Started("r", "m"),
         PartStarted(0, ToolCall("c", name, "", kind)),
         ArgumentsDelta(0, arguments),
         PartEnded(0),
-        Finished("tool_calls"),
+        Finished(reason),
     ]
 
 
@@ -168,6 +170,10 @@ CALLS: dict[str, tuple[list[Event], str | None]] = {
     "fits": (call(GOOD), None),
     "wrong": (call('{"a": 1}'), "output_invalid"),
     "cut": (call('{"a": "x'), "output_unparsable"),
+    "a bracket that was forgotten": (call('{"a": "x"'), None),
+    "cut at the limit": (call('{"a": "x"', reason="length"), "output_truncated"),
+    "cut before it began": (call("", reason="length"), "output_truncated"),
+    "whole at the limit": (call(GOOD, reason="length"), None),
     "unknown tool": (call(GOOD, "g"), "output_invalid"),
     "free form": (call("anything", "g", "custom"), None),
     "none for a tool that takes some": (call(""), "output_unparsable"),
@@ -186,6 +192,8 @@ def test_each_call(name: str) -> None:
         assert isinstance(out[-1], Failed)
         assert out[-1].fault.data is not None
         assert out[-1].fault.data["tool_call_id"] == "c"
+        cut = kind == "output_truncated"
+        assert ("call of a tool" in out[-1].fault.message) is not cut
 
 
 def test_calls_are_not_looked_at_where_the_alias_does_not_ask() -> None:
