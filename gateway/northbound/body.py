@@ -106,11 +106,21 @@ def _told(error: ValidationError, value: Mapping[str, Any]) -> list[tuple[str, s
     details = error.errors(include_url=False, include_input=False)
     told = [(_path(detail, value), _rule(detail)) for detail in details]
     begun = {at[:cut] for at, _ in told for cut in range(len(at)) if at[cut] in ".["}
-    return [
+    return _each_once(
         one
         for one, detail in zip(told, details, strict=True)
         if one[0] not in begun or not detail["type"].endswith("_type")
-    ]
+    )
+
+
+def _each_once(told: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The shapes that a value may have as one rule: it must be a string or a list."""
+    rules: dict[str, str] = {}
+    for path, rule in told:
+        first = rules.get(path)
+        other = rule if first is None else f"{first} or {rule.removeprefix('must be ')}"
+        rules[path] = other
+    return list(rules.items())
 
 
 def _fault(error: ValidationError, value: Mapping[str, Any]) -> Fault:
