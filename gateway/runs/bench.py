@@ -50,6 +50,8 @@ def schema_check(schemas: Schemas) -> Check:
             checker = schemas.checker(schema)
         except SchemaRefused as why:
             return [f"the schema itself can't be used: {why}"]
+        if not checker.affords(value):
+            return ["it is too large to be checked against this schema"]
         return [] if checker.fits(value) else [str(one) for one in checker.violations(value)]
 
     return check

@@ -58,6 +58,10 @@ class Checker:
         values = 1 + text.count(",") + text.count("[") + text.count("{")
         return self.work * values <= MAX_CHECKS
 
+    def affords(self, value: Any) -> bool:
+        """The same of a value that has been parsed."""
+        return self.work * _values(value) <= MAX_CHECKS
+
     def fits(self, value: Any) -> bool:
         """Whether ``value`` is valid; one that is nested too deep to be looked at is not."""
         try:
@@ -74,6 +78,19 @@ class Checker:
         except _UNTOLD:
             found = []
         return found or [Violation("", "this answer", "one that fits the JSON Schema")]
+
+
+def _values(value: Any) -> int:
+    """How many values there are in ``value``, itself one."""
+    count, waiting = 0, [value]
+    while waiting:
+        one = waiting.pop()
+        count += 1
+        if isinstance(one, Mapping):
+            waiting += one.values()
+        elif isinstance(one, list | tuple):
+            waiting += one
+    return count
 
 
 def _reason(error: Exception) -> str:

@@ -158,6 +158,8 @@ def test_a_large_answer_against_a_costly_schema_is_not_checked() -> None:
     checker = Schemas().checker({"type": "array", "items": costly})
     assert checker.affordable('[{"a":1}]')
     assert not checker.affordable("[" + "1," * 100_000 + "1]")
+    assert checker.affords([{"a": 1}])
+    assert not checker.affords([1] * 100_000)
 
 
 @pytest.mark.parametrize(
