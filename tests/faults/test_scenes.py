@@ -96,6 +96,7 @@ ALIASES = (
         deadline=0.5,
         breaker={"rate": 0.5, "minimum": 1, "streak": 1, "cooldown": 60},
     ),
+    alias("late", ("openai", "fault-status-500+late"), ("chat", "fault-cut-after-2"), retries=0),
     alias("cramped", ("openai", "tiny"), ("chat", "small")),
     alias("moved", ("openai", "fault-redirect+moved"), retries=0),
     alias("held-cut", ("openai", "slow-150+fault-cut-after-3"), commit="complete", retries=0),
@@ -280,6 +281,16 @@ async def test_the_first_cause_is_primary(g: Harness) -> None:
     assert answer.headers["x-gateway-attempts"] == (
         "openai/first+fault-status-503:upstream_overloaded, chat/fault-status-400:bad_request"
     )
+
+
+async def test_what_cuts_a_stream_is_told_though_another_target_failed_first(g: Harness) -> None:
+    """Whoever has read a part of the answer asks what became of that."""
+    answer = await g.chat("late", "one two three four five", stream=True)
+    assert answer.status == 200
+    assert answer.data()[-1]["error"]["code"] == "stream_truncated"
+    row = await g.explain(answer)
+    assert (row["fault"], row["first_cause"]) == ("stream_truncated", "upstream_server")
+    assert row["status"] == "partial"
 
 
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
