@@ -16,6 +16,7 @@ from adapters.registry import DIALECTS
 from gateway.flow.books import Books, Try
 from gateway.flow.context import Call, CallSink, Outcome, Prepared
 from gateway.flow.count import Counted
+from gateway.flow.freeform import Freeform, freeform
 from gateway.flow.memory import Remember
 from gateway.flow.prepare import prepare
 from gateway.flow.prove import Promise, Proof, Unwrap, promise
@@ -79,6 +80,9 @@ class _Attempting(Trying):
             stages.append(Remember(call.runtime.memory, call.principal.project))
         if one.prepared.stops:
             stages.append(Stops(one.prepared.stops))
+        names = freeform(call.request)
+        if names:
+            stages.append(Freeform(names))
         if call.restores is not None:
             stages.append(Restore(call.restores, call.request))
         if self._promise is not None:

@@ -34,7 +34,10 @@ FIELDS: Mapping[str, Field] = {
     "instructions": _mapped("system", "System messages that open a chat join it."),
     "continues": Field("mapped", None, "Only to a provider of the caller's own protocol."),
     "origin": Field("mapped", None, "Decides what is passed on untouched."),
-    "tools": _mapped("tools", "Functions; tools of other protocols are dropped."),
+    "tools": _mapped(
+        "tools",
+        "Functions; a free-form tool is one of one text; others of other protocols are dropped.",
+    ),
     "tool_choice": _mapped("tool_choice", "auto, any for required, tool for a name, none."),
     "parallel_tools": _mapped("tool_choice.disable_parallel_tool_use", "Only false is sent."),
     "output": _mapped(

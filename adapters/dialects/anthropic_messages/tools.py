@@ -8,6 +8,7 @@ from typing import Any
 
 from adapters.canonical.facts import Facts
 from adapters.canonical.request import FunctionTool, OpaqueTool, Request, ToolChoice
+from adapters.dialects.anthropic_messages import freeform
 from adapters.dialects.anthropic_messages.notes import Notes
 from adapters.dialects.anthropic_messages.schema import Room, Unprojectable, project
 from adapters.wire.anthropic_messages import NAME
@@ -33,15 +34,25 @@ def write_tools(request: Request, facts: Facts, room: Room, notes: Notes) -> lis
     for number, tool in enumerate(request.tools or ()):
         where = f"tools[{number}]"
         if isinstance(tool, OpaqueTool):
-            if tool.dialect == NAME:
-                written.append(dict(tool.data))
-            else:
-                notes.drop(where)
+            written += _opaque(tool, where, notes)
         else:
             strict = sum(1 for one in written if one.get("strict"))
             may = facts.can("json_schema") and strict < MAX_STRICT
             written.append(_function(tool, where, room if may else None, notes))
     return written
+
+
+def _opaque(tool: OpaqueTool, where: str, notes: Notes) -> list[Json]:
+    if tool.dialect == NAME:
+        return [dict(tool.data)]
+    given = freeform.definition(tool)
+    if given is None or TOOL_NAME.fullmatch(tool.name or "") is None:
+        notes.drop(where)
+        return []
+    around = {name: value for name, value in tool.data.items() if name not in ("type", "custom")}
+    if given[1]:
+        notes.extras(around, where)
+    return [freeform.write(tool, given[0], where + given[1], notes)]
 
 
 def _function(tool: FunctionTool, where: str, room: Room | None, notes: Notes) -> Json:
@@ -123,6 +134,9 @@ def _choice(choice: ToolChoice, tools: list[Json], notes: Notes) -> Json:
         case "opaque":
             if notes.own and isinstance(choice.data, Mapping):
                 return dict(choice.data)
+            name = freeform.named(choice.data)
+            if name is not None and any(tool.get("name") == name for tool in tools):
+                return {"type": "tool", "name": name}
             raise notes.refuse("tool_choice", "This model's protocol has no such tool_choice.")
         case _:
             return {"type": _MODES[choice.mode]}

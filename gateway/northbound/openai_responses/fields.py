@@ -47,7 +47,9 @@ FIELDS: Mapping[str, Field] = {
     "temperature": Field("mapped", "sampling.temperature"),
     "text": Field("mapped", "output", "`format`, and `verbosity`; others as extras."),
     "tool_choice": Field("mapped", "tool_choice"),
-    "tools": Field("mapped", "tools", "Tools other than functions go to the same dialect only."),
+    "tools": Field(
+        "mapped", "tools", "Functions and free-form tools; others go to the same dialect only."
+    ),
     "top_logprobs": Field("mapped", "sampling.top_logprobs"),
     "top_p": Field("mapped", "sampling.top_p"),
     "truncation": Field(
