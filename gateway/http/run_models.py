@@ -120,6 +120,11 @@ class RunDoor:
                     await sink.send(self._answer.feed(loads(told.body)))
             keep = self._kept.keep if self._kept.keeps else None
             await sink.finish(self._answer.terminal, keep)
+        except asyncio.CancelledError:
+            fault = self._exchange.stopped()
+            if fault is None:
+                raise
+            await sink.finish(Failed(fault))  # the run itself goes on at the next start
         finally:
             sink.close()
 

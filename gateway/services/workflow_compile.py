@@ -56,7 +56,7 @@ class Wanted(NamedTuple):
     place: str
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Compiled:
     """A workflow with everything that it brings along: its own agents with the place of each, and
     those that are ``wanted`` from elsewhere. Where the shape is wrong there are flaws, and no

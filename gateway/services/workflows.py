@@ -108,6 +108,7 @@ class Workflows:
     def __init__(self, runs: Runs) -> None:
         self._runs = runs
         self._files: tuple[str, Written] = ("", {})
+        self._made: dict[str, Compiled] = {}
         runs.beyond = self.beyond
 
     @property
@@ -116,6 +117,7 @@ class Workflows:
         snapshot = self._runs.bench.runtime().snapshot
         if self._files[0] != snapshot.hash:
             self._files = (snapshot.hash, file_workflows(snapshot)[0])
+            self._made = {}
         return self._files[1]
 
     async def create(
@@ -173,7 +175,9 @@ class Workflows:
             near = difflib.get_close_matches(workflow[:100], list(written), n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
             raise Fault("not_found", f"There is no such workflow here.{hint}", param="workflow")
-        return compiled(written[workflow], workflow, written.get)
+        if workflow not in self._made:
+            self._made[workflow] = compiled(written[workflow], workflow, written.get)
+        return self._made[workflow]
 
     async def usable(self, principal: Principal) -> list[str]:
         """The configuration's workflows whose agents, models and tools this key may use."""

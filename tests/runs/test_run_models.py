@@ -14,6 +14,7 @@ import anthropic
 import openai
 import pytest
 
+from adapters.canonical.faults import Fault
 from adapters.simulator import Call, Say
 from tests.harness import ENVIRONMENT, KEY, Harness, alias, gateway
 from tests.runs.following import answered, data, read, watch
@@ -82,6 +83,9 @@ async def test_a_key_sees_and_runs_what_it_may_use(
         narrow = openai.AsyncOpenAI(api_key="narrow-key", base_url=f"{g.url}/v1")
         async with narrow:
             seen = {one.id async for one in narrow.models.list()}
+            claude = anthropic.AsyncAnthropic(api_key="narrow-key", base_url=g.url)
+            async with claude:
+                assert {one.id async for one in claude.models.list()} == seen
             assert seen == {"m-openai", "workflow:greet", "workflow:ask", "workflow:read"}
             for model in everything - seen:
                 with pytest.raises(openai.NotFoundError):
@@ -159,6 +163,23 @@ async def test_a_failed_run_is_not_sent_again_by_the_sdk(
         with pytest.raises(anthropic.InternalServerError):
             await ant.messages.create(max_tokens=9, **ask)
         assert len((await g.get("/runs", key=KEY)).json()["data"]) == 3
+
+
+async def test_a_stream_that_the_gateway_s_end_cuts_says_so_and_the_run_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with doors(tmp_path, monkeypatch) as (g, oai, _):
+        g.simulator.script("script", [Call("slow", "{}"), Say("done")])
+        ask: Any = {"model": "agent:sloth", "messages": [SLOW], "stream": True}
+        stream = await oai.chat.completions.create(**ask)
+        run_id = stream.response.headers["x-gateway-run"]
+        await watch(g, run_id, until="tool.intent")
+        for exchange in list(g.state.live):
+            exchange.stop(Fault("no_deployment", "The gateway ends.", code="shutting_down"))
+        with pytest.raises(openai.APIError, match="The gateway ends"):
+            _ = [chunk async for chunk in stream]
+        events = await watch(g, run_id)
+        assert events[-1]["type"] == "run.completed"
 
 
 CLIENTS = ("chat", "responses", "messages")

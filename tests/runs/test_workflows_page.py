@@ -94,7 +94,9 @@ async def test_the_seven_workflow_events_are_told_with_their_fields(tmp_path: Pa
     for line in lines:
         _, names, fields, _ = line.split("|")
         data = re.findall(r"`data: {([^`]*)}`", fields)[0]
-        inner = {one.split(":")[0].strip() for one in re.sub(r"[\[{].*?[\]}]+", "", data).split(",")}
+        inner = {
+            one.split(":")[0].strip() for one in re.sub(r"[\[{].*?[\]}]+", "", data).split(",")
+        }
         told |= dict.fromkeys(words(names), ({*words(fields) & OUTSIDE, "data"}, inner))
     assert len(told) == 7
     async with gateway(tmp_path, SCRIPTED) as g:
