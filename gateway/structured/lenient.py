@@ -37,8 +37,8 @@ class Change:
         return cls(kind, at, _shown(before), _shown(after))
 
     def __str__(self) -> str:
-        before, after = dumps(self.before).decode(), dumps(self.after).decode()
-        return f"{self.kind}@{self.at} {before} -> {after}"
+        """In ASCII, because it stands in a header."""
+        return f"{self.kind}@{self.at} {json.dumps(self.before)} -> {json.dumps(self.after)}"
 
 
 def _shown(text: str) -> str:
