@@ -54,7 +54,7 @@ class Conversation(Endpoint):
         body = await read_body(exchange.receive, exchange.headers, limit)
         limits = BodyLimits(choices=runtime.snapshot.server.max_n)
         given = with_model(runtime, self._northbound.parse(body, exchange.headers, limits))
-        await settle_previous(state.store, runtime.clock, given)
+        await settle_previous(state.store, runtime.clock, principal.project, given)
         if is_run(given.request.model):
             async with session(runtime, principal, given, exchange.id, RUN_SECONDS) as kept:
                 door = RunDoor(state, exchange, self._northbound, self._prefix, kept)

@@ -32,7 +32,7 @@ from gateway.services.responses import Session, as_item
 from gateway.services.runs import Runs
 from gateway.settings.snapshot import Alias
 from gateway.store.base import Store
-from gateway.store.responses import Addition, KeptResponse
+from gateway.store.responses import Addition, Item, KeptResponse
 from gateway.store.runs import RunRow
 
 Json = Mapping[str, Any]
@@ -81,6 +81,17 @@ class Background:
             return unfinished(envelope, row.standing.status)
         return await told(self._store, row)
 
+    async def input_items(self, row: RunRow) -> list[Item]:
+        """What a response is made from, what it continues included."""
+        outside = await _outside(self._store, row)
+        previous, given = outside["previous"], _given(outside)
+        if previous is None:
+            return given
+        chain = await self._store.chain(self._principal.project, previous)
+        if chain is None:
+            return given
+        return [*chain.earlier, *chain.last.input, *chain.last.output, *given]
+
     async def cancel(self, response_id: str) -> Json | None:
         """Cancel it; twice is once, and one that has ended stays as it is."""
         row = await self.find(response_id)
@@ -123,13 +134,25 @@ async def told(store: Store, row: RunRow) -> Json:
     return frames.told
 
 
-async def settle_previous(store: Store, clock: Clock, asked: Asked) -> None:
+async def settle_previous(store: Store, clock: Clock, project: str, asked: Asked) -> None:
     """Keep the background response that ``asked`` continues, if a crash came between its end and
-    its keeping."""
+    its keeping.
+
+    :raises Fault: ``conflict`` where it is still being made.
+    """
     previous = None if asked.memory is None else asked.memory.previous
     run_id = None if previous is None else run_id_of(previous)
-    if run_id is not None:
-        await settle(store, run_id, clock)
+    row = None if run_id is None else await store.run(run_id, project)
+    if row is None or row.birth.kind != "call":
+        return
+    if row.standing.status not in ENDED:
+        raise Fault(
+            "conflict",
+            "previous_response_id: this response is still being made. Wait until it has ended.",
+            code="previous_response_in_progress",
+            param="previous_response_id",
+        )
+    await settle(store, row.birth.id, clock)
 
 
 async def settle(store: Store, run_id: str, clock: Clock) -> None:
@@ -142,7 +165,7 @@ async def settle(store: Store, run_id: str, clock: Clock) -> None:
     if not outside or await store.chain(birth.project, response_id) is not None:
         return
     response, now, new_id = await told(store, row), clock.wall(), clock.new_id
-    given = [as_item(item, new_id(prefix(item))) for item in outside["items"]]
+    given = _given(outside)
     made = [as_item(item, new_id(prefix(item))) for item in response["output"]]
     conversation = outside["conversation"]
     addition = None
@@ -161,6 +184,11 @@ async def settle(store: Store, run_id: str, clock: Clock) -> None:
         end_user=birth.end_user,
     )
     await store.keep_response(kept, addition)
+
+
+def _given(outside: Json) -> list[Item]:
+    """The request's own items, under the ids that they were given when it came."""
+    return [as_item(item, id) for item, id in zip(outside["items"], outside["ids"], strict=True)]
 
 
 async def _outside(store: Store, row: RunRow) -> Json:

@@ -14,7 +14,7 @@ from gateway.policy.auth import Principal
 from gateway.services.background import Background
 from gateway.services.responses import as_item, unknown_conversation
 from gateway.services.state import State
-from gateway.store.responses import Addition, Chain, Conversation, Item
+from gateway.store.responses import Addition, Conversation, Item
 
 
 class KeptResponses:
@@ -66,8 +66,13 @@ class KeptResponses:
 
         :raises Fault: ``not_found``, or ``bad_request`` for an unknown ``after``.
         """
-        chain = await self._chain(response_id)
-        return shapes.item_list(_listed((*chain.earlier, *chain.last.input)), page)
+        chain = await self._store.chain(self._project, response_id)
+        if chain is not None:
+            return shapes.item_list(_listed((*chain.earlier, *chain.last.input)), page)
+        row = await self.background.find(response_id)
+        if row is None:
+            raise _unknown_response()
+        return shapes.item_list(_listed(await self.background.input_items(row)), page)
 
     async def delete(self, response_id: str) -> Json:
         """Delete a response; what continues it can't be continued any more.
@@ -78,12 +83,6 @@ class KeptResponses:
         if not await self._store.drop_response(self._project, response_id) and not was_run:
             raise _unknown_response()
         return shapes.deleted_object(response_id, "response")
-
-    async def _chain(self, response_id: str) -> Chain:
-        chain = await self._store.chain(self._project, response_id)
-        if chain is None:
-            raise _unknown_response()
-        return chain
 
 
 class Conversations:

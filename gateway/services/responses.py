@@ -134,12 +134,13 @@ class Session:
 
     def outside(self) -> dict[str, Any]:
         """What has to be known later, to keep an answer that is made in the background."""
-        memory = self.asked.memory or Memory()
+        memory, new_id = self.asked.memory or Memory(), self._runtime.clock.new_id
         return {
             "thread": None if self._chain is None else self._chain.last.thread,
             "previous": memory.previous,
             "conversation": memory.conversation,
             "items": list(memory.items),
+            "ids": [as_item(item, new_id(prefix(item))).id for item in memory.items],
         }
 
     async def keep(self, response: Mapping[str, Any]) -> None:

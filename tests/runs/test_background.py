@@ -132,6 +132,29 @@ async def test_it_can_be_continued_and_deleted(tmp_path: Path) -> None:
             await sdk.responses.retrieve(begun.id)
 
 
+async def test_while_it_is_made_it_can_be_looked_at_but_not_continued(tmp_path: Path) -> None:
+    paced = alias("paced", ("openai", "paced-40-20"), retries=0)
+    async with gateway(tmp_path, paced, *ALIASES) as g, client(g) as sdk:
+        g.simulator.script("script", [Say("before")])
+        first = await sdk.responses.create(model="m-responses", input="one")
+        begun = await sdk.responses.create(
+            model="paced", input="two", previous_response_id=first.id, background=True
+        )
+        items = (await sdk.responses.input_items.list(begun.id, order="asc")).data
+        assert [item.content[0].text for item in items] == ["one", "before", "two"]
+        with pytest.raises(openai.ConflictError) as refused:
+            await sdk.responses.create(model="paced", input="x", previous_response_id=begun.id)
+        assert refused.value.param == "previous_response_id"
+        told = [e async for e in await sdk.responses.retrieve(begun.id, stream=True)]
+        last = told[-1].sequence_number
+        rest = await sdk.responses.retrieve(begun.id, stream=True, starting_after=last)
+        assert [event async for event in rest] == []
+        with pytest.raises(openai.BadRequestError):
+            await sdk.responses.retrieve(begun.id, stream=True, starting_after=last + 1)
+        await done(sdk, begun.id)
+        assert (await sdk.responses.input_items.list(begun.id, order="asc")).data == items
+
+
 async def test_a_failure_is_told_and_a_wish_that_can_not_be(tmp_path: Path) -> None:
     down = alias("down", ("openai", "fault-status-500"), retries=0)
     async with gateway(tmp_path, down) as g, client(g) as sdk:
