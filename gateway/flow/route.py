@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from adapters.canonical.facts import needs
+from adapters.wire.names import caller_name
 from gateway.flow.books import Books
 from gateway.flow.context import Call
 from gateway.flow.count import Counted
@@ -33,6 +34,8 @@ async def planned_for(call: Call, ask: Ask) -> Plan:
     now = runtime.clock.monotonic()
     planned = plan(call.alias, ask, runtime.breakers, runtime.stats, now, runtime.random.random)
     if planned.fault is not None:
+        param = planned.fault.param
+        planned.fault.param = param and caller_name(call.request.origin, param)
         await Books(call, planned).refused(planned.fault, 0)
         raise planned.fault
     return planned

@@ -78,6 +78,18 @@ async def test_a_caller_may_refuse_what_the_alias_would_trim(g: Harness) -> None
     assert strict.json()["error"]["code"] == "context_length_exceeded"
 
 
+# --------------------------------------------------------------------------- capabilities
+
+
+async def test_what_nobody_has_is_named_as_the_caller_wrote_it(g: Harness) -> None:
+    chat = await g.chat("shows-chat", logprobs=True)
+    assert (chat.status, chat.json()["error"]["param"]) == (400, "logprobs")
+    include = ["message.output_text.logprobs"]
+    asked = {"model": "shows-chat", "input": "hi", "include": include}
+    responses = await g.post("/v1/responses", asked)
+    assert (responses.status, responses.json()["error"]["param"]) == (400, "include")
+
+
 # --------------------------------------------------------------------------- summaries
 
 
