@@ -8,6 +8,7 @@ schema are never changed. Must not know HTTP or a provider's name.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -36,6 +37,9 @@ ONE_SCHEMA = ONE_JSON + " It must be valid against this JSON Schema:\n"
 
 ANSWER_TOOL = "Give the answer by calling this tool; its arguments are the answer."
 """The description of a tool that stands for an output schema which has none of its own."""
+
+TOOL_NAME, ANSWER = re.compile(r"[a-zA-Z0-9_-]{1,64}"), "answer"
+"""What every protocol takes as a tool's name, and the one that is used for other names."""
 
 MAX_STEPS = 8
 """References that lead to references, followed to the root."""
@@ -163,8 +167,9 @@ def _can_force(request: Request, output: JsonSchema, facts: Facts) -> bool:
 
 
 def _forced(request: Request, output: JsonSchema) -> Asked:
+    name = output.name if TOOL_NAME.fullmatch(output.name) else ANSWER
     tool = FunctionTool(
-        name=output.name,
+        name=name,
         description=output.description or ANSWER_TOOL,
         parameters=output.schema,
     )
@@ -172,9 +177,9 @@ def _forced(request: Request, output: JsonSchema) -> Asked:
         request,
         output=None,
         tools=(tool,),
-        tool_choice=ToolChoice("named", output.name),
+        tool_choice=ToolChoice("named", name),
     )
-    return Asked(forced, "tool", tool=output.name, adjusted=(_note(request, "forced tool"),))
+    return Asked(forced, "tool", tool=name, adjusted=(_note(request, "forced tool"),))
 
 
 def rooted_in_object(schema: Mapping[str, Any]) -> bool:

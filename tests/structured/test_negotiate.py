@@ -177,6 +177,13 @@ def test_a_forced_tool_where_there_is_neither_schema_nor_json_mode() -> None:
     assert found.request.tools[0].parameters is CLOSED  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("name", ["my out", "é", "a" * 65])
+def test_a_forced_tool_has_a_name_that_every_protocol_takes(name: str) -> None:
+    found = asked(request(JsonSchema(name, CLOSED)), "openai-chat", "json_schema", "json_object")
+    assert (found.tier, found.tool) == ("tool", "answer")
+    assert found.request.tool_choice == ToolChoice("named", "answer")
+
+
 @pytest.mark.parametrize(
     "given",
     [
