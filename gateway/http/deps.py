@@ -11,7 +11,9 @@ from adapters.canonical.faults import Fault
 from gateway.policy.auth import Principal, Role
 from gateway.services.state import State
 
-OPEN = frozenset({("GET", "/healthz"), ("GET", "/readyz"), ("HEAD", "/"), ("GET", "/metrics")})
+OPEN = frozenset(
+    {("HEAD", "/"), *(("GET", path) for path in ("/", "/healthz", "/readyz", "/metrics"))}
+)
 """What answers without a key; ``/metrics`` only on loopback or with its own token."""
 
 

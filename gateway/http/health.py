@@ -14,6 +14,12 @@ from gateway.policy.auth import bearer
 
 router = APIRouter()
 
+CALLS = (
+    "Calls go to /v1/chat/completions, /v1/responses, /v1/messages or /v1/embeddings; "
+    "GET /v1/models lists the models."
+)
+"""Where to go, for whoever came to the wrong place."""
+
 
 @router.get("/healthz")
 async def healthz() -> dict[str, str]:
@@ -38,6 +44,12 @@ async def readyz(state: Gateway) -> Response:
 async def root() -> Response:
     """What Claude Code asks first."""
     return Response(status_code=200)
+
+
+@router.get("/")
+async def welcome() -> dict[str, str]:
+    """What a person with a browser, or a load balancer without orders, asks first."""
+    return {"status": "ok", "calls": CALLS}
 
 
 @router.get("/metrics")

@@ -10,6 +10,7 @@ from typing import Any, TypeGuard
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Route
 
@@ -98,12 +99,10 @@ async def _on_fault(request: Request, error: Exception) -> Response:
 async def _on_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     kind = STATUS_KINDS.get(error.status_code, "bad_request")
+    taken = Headers(error.headers).get("allow", "another method")
     words = {
-        "not_found": (
-            "There is nothing at this path. Calls go to /v1/chat/completions, /v1/responses, "
-            "/v1/messages or /v1/embeddings; GET /v1/models lists the models."
-        ),
-        "method": "This path does not take this method.",
+        "not_found": f"There is nothing at this path. {health.CALLS}",
+        "method": f"This path does not take {request.method}; try {taken}.",
     }
     response = _answer(request, Fault(kind, words.get(kind, "The request can't be served.")))
     for name, value in (error.headers or {}).items():

@@ -21,7 +21,7 @@ class Table(BaseModel):
 
 def _decimal(value: Any) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
-        raise ValueError("must be a number")
+        raise ValueError("must be a number, without quotes")
     number = Decimal(str(value)) if isinstance(value, float) else Decimal(value)
     if not number.is_finite():
         raise ValueError("must be a finite number")

@@ -103,6 +103,15 @@ async def test_wrong_paths_and_methods(
         assert "x-request-id" in reply.headers
 
 
+async def test_a_browser_is_told_where_to_go(g: Harness) -> None:
+    async with g.http.get(g.url + "/") as reply:
+        assert reply.status == 200
+        assert "/v1/chat/completions" in (await reply.json())["calls"]
+    async with g.http.get(g.url + "/v1/chat/completions") as reply:
+        message = (await reply.json())["error"]["message"]
+        assert message == "This path does not take GET; try POST."
+
+
 @pytest.mark.parametrize(
     ("path", "kind"), [("/v1/chat/completions", "server_error"), ("/v1/messages", "api_error")]
 )

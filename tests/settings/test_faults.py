@@ -71,7 +71,7 @@ models = ["smrt"]
     ("text", "where", "message"),
     [
         ("server.port = 65536", "server.port", "must be 65535 or less"),
-        ("server.port = '80'", "server.port", "must be a whole number"),
+        ("server.port = '80'", "server.port", "must be a whole number, without quotes"),
         ("server.port = true", "server.port", "must be a whole number"),
         ("server.max_body_mb = 0", "server.max_body_mb", "must be more than 0"),
         ("server.drain_seconds = nan", "server.drain_seconds", "finite"),
@@ -85,7 +85,7 @@ models = ["smrt"]
         ("store.retention.requests = -1", "store.retention.requests", "0 or more"),
         ("observe.log_level = 'warn'", "observe.log_level", "did you mean 'warning'?"),
         ("limits.default.rpm = -1", "limits.default.rpm", "must be 0 or more"),
-        ("limits.default.usd_per_day = '5'", "limits.default.usd_per_day", "must be a number"),
+        ("limits.default.usd_per_day = '5'", "limits.default.usd_per_day", "without quotes"),
         ("prompts.dir = 'nowhere'", "prompts.dir", "which is no folder"),
         ("prompts.dir = '${HEADER}'", "prompts.dir", "not expanded here"),
         ("facts.'opnai/gpt-5.2'.window = 1", 'facts."opnai/gpt-5.2"', "did you mean 'openai'?"),

@@ -110,8 +110,8 @@ def _explain(detail: ErrorDetails, shape: type[BaseModel], raw: Any) -> tuple[Pa
 
 _WORDS = {
     "string_type": "must be a text in quotes",
-    "int_type": "must be a whole number",
-    "bool_type": "must be true or false",
+    "int_type": "must be a whole number, without quotes",
+    "bool_type": "must be true or false, without quotes",
     "list_type": "must be a list: [ … ]",
     "dict_type": "must be a table",
     "model_type": "must be a table",
