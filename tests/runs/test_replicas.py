@@ -10,6 +10,7 @@ import signal
 import socket
 import sys
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -165,3 +166,31 @@ async def test_a_dead_or_stalled_worker_s_run_is_taken_over_and_it_writes_no_mor
                 epochs = [event["epoch"] for event in events]
                 assert epochs == sorted(epochs)
                 assert types(events).count("tool.completed") == 1
+
+
+async def test_of_many_at_both_replicas_the_first_wins(tmp_path: Path, postgres: Server) -> None:
+    async with replicas(tmp_path, postgres) as (a, b):
+        tool = spy("mail")
+        use(a, tool), use(b, tool)
+        a.simulator.script("script", [[Call("mail", "{}")], Say("done")])
+        body, key = asks("mail", tool_policy={"mail": "approve"}), {"idempotency-key": "one"}
+        begun = await asyncio.gather(*(g.post("/runs", body, headers=key) for g in (a, b) * 4))
+        assert {answer.status for answer in begun} == {201}
+        (run_id,) = {answer.json()["id"] for answer in begun}
+        (asked,) = data(await watch(b, run_id, until="run.waiting"), "approval.requested")
+        actions = [(g, action) for g in (a, b) for action in ("approve", "deny")] * 3
+        said = await asyncio.gather(
+            *(answered(g, run_id, asked["interrupt_id"], action=action) for g, action in actions)
+        )
+        won = {
+            action
+            for (_, action), answer in zip(actions, said, strict=True)
+            if answer.status == 200
+        }
+        assert len(won) == 1
+        assert Counter(answer.status for answer in said) == {200: 6, 409: 6}
+        events = await watch(a, run_id)
+        assert types(events)[-1] == "run.completed"
+        assert len(tool.calls) == (won == {"approve"})
+        ended = await asyncio.gather(*(g.post(f"/runs/{run_id}/cancel", {}) for g in (a, b)))
+        assert {answer.status for answer in ended} == {409}, "it has ended"
