@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from adapters.canonical.facts import Price, constrain
+from adapters.canonical.facts import Fitted, Price, constrain
 from adapters.canonical.faults import Fault
 from adapters.canonical.pairing import check_results
 from adapters.canonical.request import Request
 from adapters.registry import DIALECTS
+from adapters.wire.names import caller_name
 from gateway.flow.context import Prepared
 from gateway.flow.count import Counted
 from gateway.flow.seals import Makers
@@ -57,7 +58,8 @@ def prepare(
     encoded = dialect.encode(sent, deployment.model, facts)
     if added:
         encoded = replace(encoded, injected=(*added, *encoded.injected))
-    dropped = (*fitted.dropped, *encoded.dropped)
+    refused, clamped = _as_called(request, fitted)
+    dropped = (*refused, *encoded.dropped)
     if strict and dropped:
         raise _lossy(deployment, dropped)
     estimate = measured(request, facts) if trimmed else counted.estimate(facts)
@@ -66,7 +68,7 @@ def prepare(
         target=target,
         encoded=encoded,
         dropped=dropped,
-        adjusted=(*fitted.adjusted, *(() if asked is None else asked.adjusted), *encoded.adjusted),
+        adjusted=(*clamped, *(() if asked is None else asked.adjusted), *encoded.adjusted),
         estimated_input=estimate.tokens,
         tokens=estimate.tokens + estimate.bound + output,
         trimmed=trimmed,
@@ -74,6 +76,18 @@ def prepare(
         asked=asked,
         stops=stops,
     )
+
+
+def _as_called(request: Request, fitted: Fitted) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What was dropped and adjusted, as the caller wrote it."""
+
+    def called(field: str) -> str:
+        limit = request.sampling.limit_name if field == "max_output_tokens" else None
+        return limit or caller_name(request.origin, field)
+
+    notes = (note.partition("=") for note in fitted.adjusted)
+    adjusted = tuple(f"{called(field)}={change}" for field, _, change in notes)
+    return tuple(map(called, fitted.dropped)), adjusted
 
 
 def _lossy(deployment: Deployment, dropped: tuple[str, ...]) -> Fault:

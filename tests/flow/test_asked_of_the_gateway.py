@@ -90,6 +90,27 @@ async def test_what_nobody_has_is_named_as_the_caller_wrote_it(g: Harness) -> No
     assert (responses.status, responses.json()["error"]["param"]) == (400, "include")
 
 
+@pytest.mark.parametrize(
+    ("path", "limit", "said"),
+    [
+        ("/v1/chat/completions", "max_tokens", {"messages": [{"role": "user", "content": "x"}]}),
+        (
+            "/v1/chat/completions",
+            "max_completion_tokens",
+            {"messages": [{"role": "user", "content": "x"}]},
+        ),
+        ("/v1/responses", "max_output_tokens", {"input": "x"}),
+        ("/v1/messages", "max_tokens", {"messages": [{"role": "user", "content": "x"}]}),
+    ],
+)
+async def test_what_facts_change_is_named_as_the_caller_wrote_it(
+    g: Harness, path: str, limit: str, said: dict[str, Any]
+) -> None:
+    answer = await g.post(path, {"model": "m-openai", limit: 2, "temperature": 0.5, **said})
+    assert answer.headers["x-gateway-adjusted"] == f"{limit}=2->16"
+    assert answer.headers["x-gateway-dropped"] == "temperature"
+
+
 # --------------------------------------------------------------------------- summaries
 
 
