@@ -98,10 +98,12 @@ def _value(messages: tuple[Message, ...], schema: Mapping[str, Any] | None) -> A
         if any(isinstance(part, Media) for part in message.parts):
             text = "A workflow takes text; this message holds something else."
             raise Fault("unsupported", text, param=f"messages[{number}]")
-    if not messages or messages[-1].role != "user":
-        text = "A workflow's input is the last message, which has to be the user's."
+    parts = messages[-1].parts if messages and messages[-1].role == "user" else ()
+    texts = [part.text for part in parts if isinstance(part, Text)]
+    if not texts:
+        text = "A workflow's input is the last message, which has to be a text of the user's."
         raise Fault("bad_request", text, param="messages")
-    text = "".join(part.text for part in messages[-1].parts if isinstance(part, Text))
+    text = "".join(texts)
     if schema is None or schema.get("type") in (None, "string"):
         return text
     try:
@@ -142,7 +144,9 @@ def waiting(row: RunRow) -> Fault | None:
         why, how = "is paused", f"POST /runs/{run_id}/resume lets it go on"
     else:
         why = f"waits: somebody has to answer ({standing.waiting_for}) before it can go on"
-        how = f"POST /runs/{run_id}/interrupts/ID answers it (open: {', '.join(asked) or 'none'})"
+        how = f"POST /runs/{run_id}/interrupts/ID answers it (open: {', '.join(asked)})"
+        if standing.children:
+            how = f"Its child runs ask: GET /runs/{{id}} of {', '.join(standing.children)} has what"
     return Fault(
         "conflict",
         f"The run {run_id} {why}. {how}; then GET /runs/{run_id} has its end. With stream: true "

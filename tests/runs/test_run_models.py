@@ -26,6 +26,10 @@ MORE = """
 model = "scripted"
 tools = ["slow"]
 
+[agents.asker]
+model = "scripted"
+tools = ["workflow:ask"]
+
 [agents.broken]
 model = "down"
 
@@ -131,6 +135,22 @@ async def test_a_stream_waits_for_a_person_and_who_wants_a_body_is_told(
                 assert "node.ok" in event.delta
                 await answered(g, run_id, "node.ok", action="approve")
         assert types[-1] == "response.completed"
+
+
+async def test_who_has_to_answer_may_be_asked_by_a_child_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with doors(tmp_path, monkeypatch) as (g, oai, _):
+        g.simulator.script("script", [Call("workflow_ask", '{"input": "it"}'), Say("done")])
+        ask: Any = {"model": "agent:asker", "messages": [SLOW]}
+        with pytest.raises(openai.ConflictError) as told:
+            await oai.chat.completions.create(**ask)
+        run_id = told.value.response.headers["x-gateway-run"]
+        (child,) = (await read(g, run_id))["children"]
+        assert child in told.value.message
+        assert (await answered(g, child, "node.ok", action="approve")).status == 200
+        await watch(g, run_id)
+        assert (await read(g, run_id))["output"]["text"] == "done"
 
 
 async def test_an_open_stream_is_kept_open_by_pings(
@@ -284,8 +304,16 @@ async def test_a_workflow_reads_the_last_message_and_the_rest_is_history(
                 model="workflow:greet", messages=[{"role": "user", "content": picture}]
             )
         assert told.value.param == "messages[0]"
-        with pytest.raises(anthropic.BadRequestError):
-            await ant.messages.create(model="workflow:greet", max_tokens=9, messages=said[:2])
+        result = {"type": "tool_result", "tool_use_id": "t1", "content": "r"}
+        use_ = {"type": "tool_use", "id": "t1", "name": "t", "input": {}}
+        called: Any = [
+            said[0],
+            {"role": "assistant", "content": [use_]},
+            {"role": "user", "content": [result]},
+        ]
+        for no_text in (said[:2], called):
+            with pytest.raises(anthropic.BadRequestError):
+                await ant.messages.create(model="workflow:greet", max_tokens=9, messages=no_text)
 
 
 async def test_what_a_run_does_not_look_at_is_named_as_the_caller_wrote_it(
