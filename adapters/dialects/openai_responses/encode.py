@@ -19,6 +19,7 @@ from adapters.dialects.openai_responses.notes import Notes
 from adapters.dialects.openai_responses.tools import wire_choice, wire_tools
 from adapters.wire.call import Encoded, WireCall
 from adapters.wire.json import dumps
+from adapters.wire.names import caller_name
 from adapters.wire.openai_responses import ENCRYPTED, LOGPROBS, TRUNCATION
 
 PATH = "/responses"
@@ -192,7 +193,7 @@ def _effort(asked: Reasoning, facts: Facts, notes: Notes) -> str | None:
     place = EFFORTS.index(wanted)
     known = [effort for effort in facts.efforts if effort in EFFORTS]
     nearest = min(known, key=lambda e: abs(EFFORTS.index(e) - place), default=wanted)
-    notes.adjusted.append(f"reasoning.effort={wanted}->{nearest}")
+    notes.adjusted.append(f"{caller_name(notes.origin, 'reasoning.effort')}={wanted}->{nearest}")
     return nearest
 
 

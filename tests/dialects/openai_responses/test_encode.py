@@ -204,9 +204,9 @@ def test_output_formats(ask: Any, send: Any, reasoner: Facts) -> None:
 @pytest.mark.parametrize(
     ("asked", "wire", "adjusted"),
     [
-        (Reasoning(effort="max"), {"effort": "high"}, "reasoning.effort=max->high"),
-        (Reasoning(effort="none"), {"effort": "minimal"}, "reasoning.effort=none->minimal"),
-        (Reasoning(mode="disabled"), {"effort": "minimal"}, "reasoning.effort=none->minimal"),
+        (Reasoning(effort="max"), {"effort": "high"}, "output_config.effort=max->high"),
+        (Reasoning(effort="none"), {"effort": "minimal"}, "output_config.effort=none->minimal"),
+        (Reasoning(mode="disabled"), {"effort": "minimal"}, "output_config.effort=none->minimal"),
         (
             Reasoning(mode="enabled", budget_tokens=2048),
             {"effort": "low"},
