@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import logging
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import replace
@@ -50,6 +51,8 @@ from gateway.store.retention import DAYS
 from gateway.tools.registry import Toolbox
 from gateway.tools.registry import check as check_tools
 from gateway.tools.registry import secrets as tool_secrets
+
+log = logging.getLogger("gateway.server")
 
 WATCH_EVERY = 0.5
 """Seconds between looks for keys and prompts that another process made or changed."""
@@ -258,6 +261,7 @@ class _Parts:
             ) from error
         self._use(snapshot)
         await refresh_keys(self.state)
+        log.info("configuration %s is in force", snapshot.hash)
         return snapshot
 
     @contextlib.asynccontextmanager

@@ -113,7 +113,6 @@ class Server(uvicorn.Server):
         except Fault as fault:
             log.error("reload refused: %s", fault.message)
         else:
-            log.info("configuration %s is in force", snapshot.hash)
             waiting = at_next_start(self._state.started_with, snapshot)
             if waiting:
                 log.warning("read at the start alone, so not changed yet: %s", ", ".join(waiting))

@@ -165,6 +165,16 @@ def test_sighup_takes_what_passes_and_refuses_the_rest(
     assert eventually(lambda: ask(url, "sk-dev")[0] == 200)
 
 
+def test_a_reload_by_http_stands_in_the_log_too(served: tuple[Process, str]) -> None:
+    process, url = served
+    asked = urllib.request.Request(
+        f"{url}/admin/reload", b"", {"Authorization": "Bearer sk-dev"}, method="POST"
+    )
+    with urllib.request.urlopen(asked, timeout=10) as answer:
+        told = json.load(answer)["config_hash"]
+    process.until(f"configuration {told} is in force")
+
+
 @pytest.mark.parametrize("command", ["serve", "simulate"])
 def test_a_taken_port_is_an_exit_code(
     command: str, config: Path, gateway: Callable[..., Any]
