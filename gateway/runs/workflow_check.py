@@ -159,9 +159,10 @@ class _Graph:
         return self._type(outputs[0], self._scope())
 
     def _place(self, node: str) -> str:
-        return self._path.rstrip(".") if self._bare and node == "node" else (
-            f"{self._path}nodes.{node}"
-        )  # fmt: skip
+        """The path of a node, as its author would write it."""
+        if self._bare and node == "node":
+            return self._path.rstrip(".")
+        return f"{self._path}nodes.{node}"
 
     def _own_schemas(self) -> Iterator[Flaw]:
         schemas = {"input_schema": self._flow.input_schema}

@@ -72,13 +72,13 @@ def refused(found: Iterable[Flaw]) -> Fault:
 
 def agent_flaws(agent: AgentSpec, place: str, world: World) -> Iterator[Flaw]:
     """What an agent relies on and can't have."""
-    inline = not place.endswith(".tool")
+    single = agent.name.startswith(TOOL)
     if agent.model and agent.model not in world.models:
         yield Flaw(f"{place}.model", f"there is no chat model {agent.model!r}{_near(agent, world)}")
     for name in agent.tools:
-        text = _no_tool(name, world.tools, single=agent.name.startswith(TOOL))
+        text = _no_tool(name, world.tools, single=single)
         if text is not None:
-            yield Flaw(f"{place}.tools" if inline else place, text)
+            yield Flaw(place if single else f"{place}.tools", text)
     why = None if agent.output_schema is None else world.unusable(agent.output_schema)
     if why is not None:
         yield Flaw(f"{place}.output_schema", f"the schema can't be used: {why}")
