@@ -183,11 +183,16 @@ async def _projected(request: Request, state: State, row: RunRow, make: MakeView
 
 
 def _wants_page(request: Request) -> bool:
-    return "application/json" in request.headers.get("accept", "")
+    """Whether JSON is asked for, and no stream beside it."""
+    accepted = request.headers.get("accept", "")
+    return "application/json" in accepted and "text/event-stream" not in accepted
 
 
 def _seen(request: Request) -> int:
-    """How many frames the reader has: the larger of the header's and the query's."""
+    """How many events the reader has: the larger of the header's and the query's.
+
+    :raises Fault: ``bad_request`` for what is no number.
+    """
     header = request.headers.get("last-event-id") or None
     query = request.query_params.get("starting_after")
     return max((_place(text) for text in (header, query) if text is not None), default=0)
@@ -202,14 +207,11 @@ async def _page(state: State, row: RunRow, cursor: int) -> Response:
 
 
 def _cursor(request: Request, row: RunRow) -> int:
-    """The reader's place: the larger of the header's and the query's.
+    """The reader's place in the run.
 
     :raises Fault: ``bad_request`` for one that is none, or lies ahead of the run.
     """
-    header = request.headers.get("last-event-id") or None
-    query = request.query_params.get("starting_after")
-    places = [_place(text) for text in (header, query) if text is not None]
-    cursor = max(places, default=0)
+    cursor = _seen(request)
     if cursor > row.standing.last_seq:
         text = f"The run has {row.standing.last_seq} events; event {cursor} is not there yet."
         raise Fault("bad_request", text, param="starting_after")

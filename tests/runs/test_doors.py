@@ -27,12 +27,6 @@ def agent(**fields: Any) -> dict[str, Any]:
     return {"agent": {**AGENT, **fields}, "input": "go"}
 
 
-async def put(g: Harness, name: str, body: Any) -> Answer:
-    headers = {"authorization": f"Bearer {KEY}"}
-    async with g.http.put(f"{g.url}/agents/{name}", json=body, headers=headers) as reply:
-        return Answer(reply.status, dict(reply.headers), await reply.read())
-
-
 async def ended(g: Harness, key: str = KEY) -> str:
     answer = await g.post("/runs", BODY, key=key)
     await g.state.runs.ended(answer.json()["id"])
@@ -292,31 +286,6 @@ async def test_a_child_is_kept_while_its_parent_may_need_it(tmp_path: Path) -> N
             assert reply.status == 200
 
 
-WHOLE: dict[str, Any] = {
-    "model": "scripted",
-    "description": "d",
-    "instructions": "i",
-    "tools": ["calculator", "agent:fixed", {"name": "mine", "parameters": {"type": "object"}}],
-    "tool_policy": {"calculator": "approve"},
-    "approvals": {"expires_in": 60.0, "default": "approve"},
-    "handoffs": ["fixed"],
-    "output_schema": {"type": "object"},
-    "max_turns": 4,
-    "parallel_tools": False,
-    "context": "trim_history",
-    "temperature": 0.5,
-    "max_output_tokens": 99,
-    "reasoning": {"effort": "low"},
-    "budget": {"usd": 0.1, "tokens": 10, "tool_calls": 0, "seconds": 5.0},
-    "on_budget": "wait",
-    "contract": [
-        "at_most 2 calculator",
-        {"rule": "require mine before calculator", "on_violation": "fail"},
-        "claims cite tool call ids or are marked as assumptions",
-    ],
-}
-
-
 @pytest.mark.parametrize("body", [WHOLE, {"model": "scripted"}, {"model": "m-chat", "prompt": "p"}])
 async def test_what_is_read_of_an_agent_can_be_kept_again(tmp_path: Path, body: Any) -> None:
     fixed = '[agents.fixed]\nmodel = "scripted"\n'
@@ -409,3 +378,21 @@ async def test_a_question_can_be_answered_whatever_the_call_is_called(
         assert (await g.post(path, {"action": "approve"})).status == 200
         assert types(await watch(g, run_id))[-1] == "run.completed"
         assert asked["call_id"] == call_id
+
+
+@pytest.mark.parametrize(
+    ("accept", "kind"),
+    [
+        ("application/json", "application/json"),
+        ("text/event-stream", "text/event-stream"),
+        ("application/json, text/event-stream", "text/event-stream"),
+        ("*/*", "text/event-stream"),
+    ],
+)
+async def test_who_takes_a_stream_gets_one(tmp_path: Path, accept: str, kind: str) -> None:
+    async with gateway(tmp_path, SCRIPTED) as g:
+        g.simulator.script("script", [Say("done")])
+        run_id = await ended(g)
+        headers = {"authorization": f"Bearer {KEY}", "accept": accept}
+        async with g.http.get(f"{g.url}/runs/{run_id}/events", headers=headers) as reply:
+            assert reply.headers["content-type"].partition(";")[0] == kind
