@@ -59,54 +59,6 @@ async def test_a_wrong_field_is_named_where_it_stands(
         assert "must be a string;" not in answer.json()["error"]["message"]
 
 
-@pytest.mark.parametrize(
-    ("fields", "param"),
-    [
-        ({"tools": ["calculator", "calculator"]}, "tools"),
-        ({"tools": ["calculator", {"name": "calculator"}]}, "tools"),
-        ({"tools": [{"name": "mine", "parameters": {"type": "nothing"}}]}, "tools"),
-        ({"tools": ["calculator"], "tool_policy": {"calculater": "deny"}}, "tool_policy"),
-        ({"tools": ["calculator"], "contract": ["at_most 1 calculater"]}, "contract"),
-        ({"tools": ["calculator"], "contract": ["require x before calculator"]}, "contract"),
-        ({"instructions": "Be brief.", "prompt": "support"}, "prompt"),
-        ({"prompt": "nothing"}, "prompt.id"),
-    ],
-)
-async def test_what_an_agent_is_told_of_must_be_there(
-    tmp_path: Path, fields: Any, param: str
-) -> None:
-    """Else a misspelt ban or approval would be one that nobody keeps."""
-    async with gateway(tmp_path, SCRIPTED) as g:
-        status, named = refusal(await g.post("/runs", agent(**fields)))
-        assert status in (400, 404)
-        assert named == param
-        assert (await g.get("/runs", key=KEY)).json()["data"] == []
-
-
-async def test_a_policy_may_speak_of_many_tools_and_the_nearest_word_counts(tmp_path: Path) -> None:
-    async with gateway(tmp_path, SCRIPTED) as g:
-        use(g, *(spy(name) for name in ("files__read", "files__write", "files__drop")))
-        calls = [Call(f"files__{name}", "{}") for name in ("read", "write", "drop")]
-        turns = [[*calls, Call("agent_child", '{"input": "x"}')], Say("done")]
-        g.simulator.script("script", turns)
-        tools = ["files__read", "files__*", "agent:child"]
-        policy = {
-            "files__*": "deny",
-            "files__w*": "approve",
-            "files__read": "allow",
-            "agent:child": "deny",
-        }
-        body = agent(tools=tools, tool_policy=policy)
-        run_id = await begin(g, {**body, "agents": [{"name": "child", "model": "scripted"}]})
-        events = await watch(g, run_id, until="run.waiting")
-        (started,) = data(events, "agent.started")
-        names = [tool["name"] for tool in started["tools"]]
-        assert names == ["files__read", "files__write", "files__drop", "agent_child"], "each once"
-        asked = [one["tool"] for one in data(events, "approval.requested")]
-        assert asked == ["files__write"]
-        assert [one["reason"] for one in data(events, "tool.skipped")] == ["policy", "policy"]
-
-
 async def test_null_is_left_out_and_nothing_is_no_budget(tmp_path: Path) -> None:
     names = (
         "budget",
@@ -284,18 +236,6 @@ async def test_a_child_is_kept_while_its_parent_may_need_it(tmp_path: Path) -> N
         await watch(g, run_id)
         async with g.http.delete(url, headers=headers) as reply:
             assert reply.status == 200
-
-
-@pytest.mark.parametrize("body", [WHOLE, {"model": "scripted"}, {"model": "m-chat", "prompt": "p"}])
-async def test_what_is_read_of_an_agent_can_be_kept_again(tmp_path: Path, body: Any) -> None:
-    fixed = '[agents.fixed]\nmodel = "scripted"\n'
-    async with gateway(tmp_path, SCRIPTED, fixed) as g:
-        assert (await put(g, "mine", body)).status == 201
-        read = (await g.get("/agents/mine", key=KEY)).json()
-        told = {name: read.pop(name) for name in ("object", "source", "version", "created_at")}
-        assert (told["object"], told["source"], told["version"]) == ("agent", "store", 1)
-        assert read == {"name": "mine", **body}
-        assert (await put(g, "mine", read)).json()["version"] == 2
 
 
 async def test_a_reader_that_is_let_go_has_left_too(
