@@ -5,6 +5,7 @@
 #     -v ./gateway.toml:/etc/gateway/gateway.toml:ro -v gateway-data:/var/lib/gateway llm-gateway
 #
 # In gateway.toml: [server] host = "0.0.0.0", [store] url = "sqlite:////var/lib/gateway/gateway.db".
+# A scraper of /metrics is not on loopback here: give it [observe] metrics_token.
 
 FROM python:3.13-slim AS build
 WORKDIR /src

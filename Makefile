@@ -3,6 +3,7 @@
 
 PORT ?= 8080
 WORKERS ?= 2
+# Emptied, in what make starts as well: another project's modules must not come before ours.
 PYTHONPATH :=
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
