@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Depends, Query, Response
 from fastapi.responses import JSONResponse
 
 from adapters.canonical.faults import Fault
 from gateway.http.deps import Admin, Gateway
+from gateway.http.posted import posted
 from gateway.services.forgetting import forget_data
 from gateway.services.keys import KeyRequest, create_key, list_keys, revoke_key
 from gateway.services.reloading import at_next_start
+from gateway.services.shaped import shaped
 from gateway.services.usage import UsageRequest, as_csv, usage_rows
 
 router = APIRouter(prefix="/admin")
+
+WantedKey = Annotated[KeyRequest, Depends(posted(shaped(KeyRequest)))]
 
 
 @router.get("/requests/{request_id}")
@@ -66,7 +70,7 @@ async def keys(state: Gateway, admin: Admin) -> dict[str, Any]:
 
 
 @router.post("/keys", status_code=201)
-async def add_key(wanted: KeyRequest, state: Gateway, admin: Admin) -> dict[str, Any]:
+async def add_key(wanted: WantedKey, state: Gateway, admin: Admin) -> dict[str, Any]:
     """Make a key. Its text is in this answer and nowhere else, ever."""
     return await create_key(state, wanted)
 

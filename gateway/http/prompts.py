@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends
 
 from gateway.http.deps import Admin, Gateway
+from gateway.http.posted import posted
 from gateway.services.prompts import (
     LabelRequest,
     PromptRequest,
@@ -16,8 +17,12 @@ from gateway.services.prompts import (
     set_label,
     show_prompt,
 )
+from gateway.services.shaped import shaped
 
 router = APIRouter(prefix="/admin/prompts")
+
+WantedPrompt = Annotated[PromptRequest, Depends(posted(shaped(PromptRequest)))]
+WantedLabel = Annotated[LabelRequest, Depends(posted(shaped(LabelRequest)))]
 
 
 @router.get("")
@@ -27,7 +32,7 @@ async def prompts(state: Gateway, admin: Admin) -> dict[str, Any]:
 
 
 @router.post("", status_code=201)
-async def add_prompt(wanted: PromptRequest, state: Gateway, admin: Admin) -> dict[str, Any]:
+async def add_prompt(wanted: WantedPrompt, state: Gateway, admin: Admin) -> dict[str, Any]:
     """Make the next version of a prompt. It never changes again."""
     return await create_prompt(state, wanted)
 
@@ -40,7 +45,7 @@ async def prompt(reference: str, state: Gateway, admin: Admin) -> dict[str, Any]
 
 @router.put("/{name}/labels/{label}")
 async def put_label(
-    name: str, label: str, wanted: LabelRequest, state: Gateway, admin: Admin
+    name: str, label: str, wanted: WantedLabel, state: Gateway, admin: Admin
 ) -> dict[str, Any]:
     """Let a label mean a version; whoever asks for the label gets it from the next call on."""
     return await set_label(state, name, label, wanted.version)

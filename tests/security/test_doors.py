@@ -106,6 +106,42 @@ async def test_every_door_and_every_visitor(tmp_path: Path) -> None:
         assert not g.simulator.log, "no empty body reached a provider"
 
 
+NEVER_READ = frozenset(
+    f"{prefix}{path}"
+    for prefix in ("", "/v1")
+    for path in (
+        "/admin/reload",
+        "/responses/compact",
+        "/responses/x/cancel",
+        "/runs/x/cancel",
+        "/runs/x/pause",
+        "/runs/x/resume",
+    )
+)
+"""Doors that take a POST and look at no body."""
+
+
+async def test_a_body_is_read_for_whoever_may_come_in_and_no_further(tmp_path: Path) -> None:
+    """Strangers are not listened to, and nobody fills the memory."""
+    small = "[server]\nmax_body_mb = 0.01\n"
+    async with gateway(tmp_path, QUIET, small) as g:
+        wrong = []
+        for method, path in table(g):
+            if method not in ("POST", "PUT", "PATCH"):
+                continue
+            where = f"{method} {path}"
+            broken, headers = b'{"broken', {"content-type": "application/json"}
+            async with g.http.request(method, g.url + path, data=broken, headers=headers) as reply:
+                if reply.status != 401:
+                    wrong.append(f"{where} reads a stranger's body")
+            headers["authorization"] = f"Bearer {ADMIN}"
+            large = b'{"name": "' + b"x" * 20_000 + b'"}'
+            async with g.http.request(method, g.url + path, data=large, headers=headers) as reply:
+                if path not in NEVER_READ and reply.status != 413:
+                    wrong.append(f"{where} reads a body of any size")
+        assert not wrong, "\n".join(wrong)
+
+
 async def test_what_is_open_is_named(tmp_path: Path) -> None:
     """And tells nothing but how it is."""
     async with gateway(tmp_path, QUIET) as g:
