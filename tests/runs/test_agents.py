@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from tests.harness import KEY, Answer, Harness, alias
+import pytest
+
+from adapters.simulator import Call, Say
+from tests.harness import KEY, Answer, Harness, alias, gateway
+from tests.runs.following import begin, data, watch
+from tests.runs.tools import spy, use
 
 SCRIPTED = alias("scripted", ("openai", "script"), retries=0)
 
