@@ -45,6 +45,22 @@ class Handler(ResponseHandler):
             after()
 
 
+def _drained(content: Any) -> bytes:
+    """All that the reader holds. As its own reading would give it, which resumes the socket for
+    each chunk of the provider's, also where it was never paused."""
+    pieces = content._buffer
+    data: bytes = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    pieces.clear()
+    content._size = 0
+    content._cursor += len(data)
+    if content._http_chunk_splits:
+        content._http_chunk_splits.clear()
+    protocol = content._protocol
+    if protocol._reading_paused:
+        protocol.resume_reading()
+    return data
+
+
 class Pour:
     """Pours one reader's bytes into ``take``, once for each read of the socket."""
 
@@ -74,7 +90,7 @@ class Pour:
         if over.done():
             return  # whoever waited has left
         while content._buffer:
-            if not self._take(content._read_nowait(-1)):
+            if not self._take(_drained(content)):
                 over.set_result(True)
                 return
         if content._exception is not None:

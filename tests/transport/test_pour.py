@@ -67,6 +67,28 @@ async def test_one_read_of_the_socket_is_one_piece(
     assert take.pieces == [b"a" * 50]
 
 
+async def test_a_slow_taker_stops_the_provider_and_goes_on_where_it_was(
+    transport: Any, raw_provider: Any, exchange_of: Callable[..., Any]
+) -> None:
+    """More than the reader's bounds, in bytes and in chunks: nothing is lost or told twice."""
+    words = [b"%d," % number for number in range(100_000)]
+
+    async def everything(connection: Any) -> None:
+        await connection.send(HEAD)
+        for start in range(0, len(words), 1000):
+            await connection.send(*(b"%x\r\n%b\r\n" % (len(w), w) for w in words[start:][:1000]))
+        await connection.send(END)
+
+    raw_provider.script = everything
+    take = Taker(most=3)
+    async with exchange_of(transport) as exchange:
+        await exchange.start()
+        await asyncio.sleep(0.1)
+        while await exchange.pour(take):
+            await asyncio.sleep(0.002)
+    assert b"".join(take.pieces) == b"".join(words)
+
+
 async def test_who_wants_no_more_is_given_no_more(
     transport: Any, raw_provider: Any, exchange_of: Callable[..., Any]
 ) -> None:
