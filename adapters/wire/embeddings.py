@@ -15,7 +15,7 @@ from adapters.canonical.events import Usage
 from adapters.canonical.faults import Fault
 from adapters.wire import errors
 from adapters.wire.call import Encoded, WireCall
-from adapters.wire.json import dumps, loads
+from adapters.wire.json import dumps_kept, loads
 from adapters.wire.usage import Counts
 
 PATH = "/embeddings"
@@ -31,7 +31,7 @@ def encode(request: EmbeddingRequest, model: str) -> Encoded:
     ):
         if value is not None:
             body[name] = value
-    return Encoded(WireCall(PATH, dumps(body), stream=False))
+    return Encoded(WireCall(PATH, dumps_kept(body), stream=False))
 
 
 def decode(data: bytes, asked: int) -> Embeddings:

@@ -23,6 +23,12 @@ def dumps(value: Any) -> bytes:
         return text.encode()
 
 
+def dumps_kept(value: Any) -> bytes:
+    """As :func:`dumps`, for what is held on to. orjson leaves its result in the buffer that it
+    was written in: 8 kB for a body of 1 kB, 900 kB for one of 100 kB (orjson 3.13)."""
+    return bytes(memoryview(dumps(value)))
+
+
 def loads(data: bytes) -> Any:
     """Parse a provider's JSON; integers beyond 64 bits become floats.
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from orjson import Fragment
 
-from adapters.wire.json import dumps
+from adapters.wire.json import dumps_kept
 from gateway.runs.events import TERMINAL, Event
 from gateway.store.runs import EventRow
 
@@ -41,12 +41,12 @@ class Told(NamedTuple):
 
 def told(event: Event) -> Told:
     """``event`` as readers get it."""
-    return Told(event.seq, event.type, dumps(event.shown()))
+    return Told(event.seq, event.type, dumps_kept(event.shown()))
 
 
 def told_row(row: EventRow) -> Told:
     """An event of the books as readers get it: its data goes as it is."""
-    return Told(row.seq, row.type, dumps({**row._asdict(), "data": Fragment(row.data)}))
+    return Told(row.seq, row.type, dumps_kept({**row._asdict(), "data": Fragment(row.data)}))
 
 
 class Feed:

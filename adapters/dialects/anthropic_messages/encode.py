@@ -19,7 +19,7 @@ from adapters.dialects.anthropic_messages.tools import forces, write_choice, wri
 from adapters.dialects.anthropic_messages.turns import Conversation, converse
 from adapters.wire.anthropic_messages import Block
 from adapters.wire.call import Encoded, WireCall
-from adapters.wire.json import dumps
+from adapters.wire.json import dumps, dumps_kept
 from adapters.wire.names import lost_names
 
 PATH = "/v1/messages"
@@ -59,7 +59,7 @@ def encode(request: Request, model: str, facts: Facts) -> Encoded:
     notes = Notes(request.origin)
     body = _body(request, model, facts, notes)
     headers = _headers(request, notes)
-    return _encoded(WireCall(PATH, dumps(body), request.stream, headers), notes)
+    return _encoded(WireCall(PATH, dumps_kept(body), request.stream, headers), notes)
 
 
 def encode_count(request: Request, model: str, facts: Facts) -> Encoded:
@@ -68,7 +68,7 @@ def encode_count(request: Request, model: str, facts: Facts) -> Encoded:
     body = _body(request, model, facts, notes)
     counted = {name: body[name] for name in COUNTED if name in body}
     headers = _headers(request, notes)
-    return _encoded(WireCall(COUNT_PATH, dumps(counted), False, headers), notes)
+    return _encoded(WireCall(COUNT_PATH, dumps_kept(counted), False, headers), notes)
 
 
 def _encoded(call: WireCall, notes: Notes) -> Encoded:

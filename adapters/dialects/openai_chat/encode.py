@@ -16,7 +16,7 @@ from adapters.dialects.openai_chat.messages import MessageWriter
 from adapters.dialects.openai_chat.notes import Notes, unsupported
 from adapters.dialects.openai_chat.tools import wire_choice, wire_tools
 from adapters.wire.call import Encoded, WireCall
-from adapters.wire.json import dumps
+from adapters.wire.json import dumps_kept
 from adapters.wire.names import caller_name
 
 PATH = "/chat/completions"
@@ -75,7 +75,7 @@ def encode(request: Request, model: str, facts: Facts) -> Encoded:
     if request.stream:
         body |= _streaming(options, facts, notes)
     return Encoded(
-        WireCall(PATH, dumps({**extras, **body}), request.stream),
+        WireCall(PATH, dumps_kept({**extras, **body}), request.stream),
         notes.dropped,
         tuple(notes.injected),
         tuple(notes.adjusted),

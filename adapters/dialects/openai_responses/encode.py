@@ -18,7 +18,7 @@ from adapters.dialects.openai_responses.items import InputItems
 from adapters.dialects.openai_responses.notes import Notes
 from adapters.dialects.openai_responses.tools import wire_choice, wire_tools
 from adapters.wire.call import Encoded, WireCall
-from adapters.wire.json import dumps
+from adapters.wire.json import dumps, dumps_kept
 from adapters.wire.names import caller_name
 from adapters.wire.openai_responses import ENCRYPTED, LOGPROBS, TRUNCATION
 
@@ -68,7 +68,7 @@ def encode(request: Request, model: str, facts: Facts) -> Encoded:
     body = _with_extras(body, request, notes)
     headers = dict(request.headers) if notes.native else {}
     return Encoded(
-        WireCall(PATH, dumps(body), request.stream, headers),
+        WireCall(PATH, dumps_kept(body), request.stream, headers),
         notes.dropped,
         tuple(notes.injected),
         tuple(notes.adjusted),
