@@ -22,12 +22,17 @@ Take = Callable[[bytes], bool]
 
 
 class Handler(ResponseHandler):
-    """aiohttp's side of a connection, which can call somebody after each read of the socket."""
+    """aiohttp's side of a connection, which can call somebody after each read of the socket.
 
-    receiving = False
-    """Whether bytes of the socket are being parsed."""
-    after: Callable[[], None] | None = None
-    """Called once, when they are."""
+    ``receiving`` tells whether bytes are being parsed; ``after`` is called once they are.
+    """
+
+    __slots__ = ("after", "receiving")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop)
+        self.receiving = False
+        self.after: Callable[[], None] | None = None
 
     def data_received(self, data: bytes) -> None:
         """As aiohttp's, which may call itself for what it had put aside."""

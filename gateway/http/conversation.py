@@ -6,7 +6,7 @@ What differs between them is the :class:`Northbound` that it is made with.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 
 from adapters.canonical.events import Failed
@@ -67,6 +67,8 @@ class Conversation(Endpoint):
             if kept.background:
                 await BackgroundDoor(state, exchange, principal).serve(kept, alias, body)
                 return
+            size = len(body) + kept.size
+            del body  # a stream may be open for long
             call = Call(
                 id=exchange.id,
                 principal=principal,
@@ -75,7 +77,7 @@ class Conversation(Endpoint):
                 runtime=runtime,
                 started=started,
                 at=at,
-                size=len(body) + kept.size,
+                size=size,
                 dropped=asked.dropped,
                 strict=is_strict(exchange.headers, asked.dropped),
                 verify=wants_verify(exchange.headers),
@@ -88,7 +90,9 @@ class Conversation(Endpoint):
             finally:
                 ending.tell()
 
-    async def _answer(self, exchange: Exchange, call: Call, kept: Session, ending: Ending) -> None:
+    def _answer(
+        self, exchange: Exchange, call: Call, kept: Session, ending: Ending
+    ) -> Awaitable[None]:
         asked = kept.asked
         envelope = Envelope(
             id=call.runtime.clock.new_id(self._prefix),
@@ -98,10 +102,8 @@ class Conversation(Endpoint):
             report_model=call.alias.report_model,
             wall=call.runtime.clock.wall,
         )
-        if asked.request.stream:
-            await self._stream(exchange, call, envelope, kept, ending)
-        else:
-            await self._whole(exchange, call, envelope, kept, ending)
+        tell = self._stream if asked.request.stream else self._whole
+        return tell(exchange, call, envelope, kept, ending)
 
     async def _stream(
         self, exchange: Exchange, call: Call, envelope: Envelope, kept: Session, ending: Ending

@@ -7,7 +7,7 @@ from the page.
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Awaitable, MutableMapping, Sequence
 from typing import Any
 
 from gateway.http.body import Receive
@@ -45,16 +45,15 @@ class Cors:
         self._app = app
         self._state = state
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Answer a preflight, or let the page of a listed origin read the answer."""
         origins = self._state.snapshot.server.cors
         origin = _header(scope, b"origin") if origins else None
         if origin is None or not _listed(origin, origins):
-            await self._app(scope, receive, send)
-        elif scope["method"] == "OPTIONS" and _header(scope, b"access-control-request-method"):
-            await _preflight(origin, send)
-        else:
-            await self._app(scope, receive, _Marked(send, origin))
+            return self._app(scope, receive, send)
+        if scope["method"] == "OPTIONS" and _header(scope, b"access-control-request-method"):
+            return _preflight(origin, send)
+        return self._app(scope, receive, _Marked(send, origin))
 
 
 class _Marked:

@@ -29,9 +29,6 @@ WATCH_AFTER = 0.02
 STALLED = 120.0
 """Seconds for which a caller may take nothing of what waits for it; then it counts as gone."""
 
-LOOK_EVERY = 10.0
-"""Seconds between looks at whether a caller still takes something."""
-
 
 class Exchange:
     """A request: its headers (lower-case names), its id, and how to answer it."""
@@ -44,7 +41,6 @@ class Exchange:
         "_task",
         "_timer",
         "_watcher",
-        "_writing_since",
         "dialect",
         "gone",
         "headers",
@@ -71,7 +67,6 @@ class Exchange:
         self._task = asyncio.current_task()
         self._timer: asyncio.TimerHandle | None = None
         self._watcher: asyncio.Task[None] | None = None
-        self._writing_since: float | None = None
 
     @property
     def receive(self) -> Receive:
@@ -86,23 +81,13 @@ class Exchange:
         self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER, self._start_watch)
 
     def _start_watch(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._watcher = loop.create_task(self._watch())
-        self._timer = loop.call_later(LOOK_EVERY, self._look)
+        self._timer = None
+        self._watcher = asyncio.get_running_loop().create_task(self._watch())
 
     async def _watch(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
         self._left()
-
-    def _look(self) -> None:
-        """Whether what is being written still moves."""
-        loop = asyncio.get_running_loop()
-        since = self._writing_since
-        if since is not None and loop.time() - since > STALLED:
-            self._left()
-        else:
-            self._timer = loop.call_later(LOOK_EVERY, self._look)
 
     def _left(self) -> None:
         self.gone = True
@@ -150,26 +135,26 @@ class Exchange:
 
     async def write(self, data: bytes, *, more: bool) -> None:
         """Send body bytes; waits while the caller reads slowly."""
-        self._writing_since = asyncio.get_running_loop().time()
-        await self._send({"type": "http.response.body", "body": data, "more_body": more})
-        self._writing_since = None
+        if not self.put(data, more=more):
+            await self.caught_up()
 
-    def put(self, data: bytes) -> bool:
+    def put(self, data: bytes, *, more: bool = True) -> bool:
         """Send body bytes without waiting; ``False`` if the caller reads slowly, and
         :meth:`caught_up` has to be awaited."""
-        message = {"type": "http.response.body", "body": data, "more_body": True}
+        message = {"type": "http.response.body", "body": data, "more_body": more}
         self._sending = begun(self._send(message))
-        if self._sending is None:
-            return True
-        self._writing_since = asyncio.get_running_loop().time()
-        return False
+        return self._sending is None
 
     async def caught_up(self) -> None:
-        """Wait until what was :meth:`put` is taken."""
+        """Wait until what was :meth:`put` is taken, as long as a caller may take."""
         sending, self._sending = self._sending, None
-        if sending is not None:
+        if sending is None:
+            return
+        stalled = asyncio.get_running_loop().call_later(STALLED, self._left)
+        try:
             await sending
-        self._writing_since = None
+        finally:
+            stalled.cancel()
 
     async def answer(
         self, status: int, data: bytes, headers: Iterable[tuple[bytes, bytes]] = ()

@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 import re
 import time
-from collections.abc import MutableMapping
+from collections.abc import Awaitable, MutableMapping
 from typing import Any
 
 from adapters.canonical.faults import Fault
@@ -47,12 +47,14 @@ class Idempotent:
         self._app = app
         self._state = state
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Pass on, or answer once for all who ask with the same key."""
         key = _key(scope)
         if key is None:
-            await self._app(scope, receive, send)
-            return
+            return self._app(scope, receive, send)
+        return self._keyed(scope, receive, send, key)
+
+    async def _keyed(self, scope: Scope, receive: Receive, send: Send, key: str) -> None:
         exchange = Exchange(scope, receive, send, dialect_of(scope["path"]))
         try:
             await self._serve(exchange, key)

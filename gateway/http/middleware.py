@@ -63,10 +63,10 @@ class Direct:
         self._app = app
         self._doors = doors
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """One request, or the lifespan."""
         door = self._doors.get(scope.get("path", "")) if scope.get("method") == "POST" else None
-        await (self._app if door is None else door)(scope, receive, send)
+        return (self._app if door is None else door)(scope, receive, send)
 
 
 Signature = tuple[tuple[bytes, bytes], ...]

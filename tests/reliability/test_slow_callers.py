@@ -44,7 +44,6 @@ async def test_a_caller_that_reads_nothing_counts_as_gone(
 ) -> None:
     """The provider's socket and the concurrency slot come back."""
     monkeypatch.setattr(exchanges, "STALLED", 0.4)
-    monkeypatch.setattr(exchanges, "LOOK_EVERY", 0.1)
     sock = await deaf(g, "endless", **headers)
     seen = await g.simulator.log.wait_for(1)
     await eventually(lambda: seen.disconnected is not None, 10)
@@ -59,7 +58,6 @@ async def test_a_caller_that_reads_slowly_gets_everything(
     g: Harness, eventually: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exchanges, "STALLED", 0.8)
-    monkeypatch.setattr(exchanges, "LOOK_EVERY", 0.1)
     sock = await deaf(g, "large")
     loop, got = asyncio.get_running_loop(), b""
     while not got.endswith(b"0\r\n\r\n"):
