@@ -162,6 +162,19 @@ def test_a_large_answer_against_a_costly_schema_is_not_checked() -> None:
     assert not checker.affords([1] * 100_000)
 
 
+@pytest.mark.parametrize("fits", [True, False])
+def test_the_dearest_answer_that_is_checked_takes_no_second(fits: bool) -> None:
+    alternatives = [{"pattern": f"^(a|b{n}){{1,9}}$"} for n in range(1200)]
+    last = {"pattern": "^(ab)+$" if fits else "^no$"}
+    checker = Schemas().checker({"items": {"anyOf": [*alternatives, last]}})
+    value = ["ab" * 5] * (check.MAX_CHECKS // checker.work - 2)
+    assert checker.affords(value)
+    started = time.process_time()
+    assert checker.fits(value) is fits
+    assert fits or checker.violations(value)
+    assert time.process_time() - started < 4
+
+
 @pytest.mark.parametrize(
     "pattern", [r"^(a+)+$", r"^(?=(a+)+$)a", r"^(?!(a|aa)+b)a+$", r"(a|a)*$", r"^(a|aa)+$"]
 )
