@@ -31,6 +31,15 @@ MAX_STEP = 2_000
 REASONS: Mapping[str, str] = {"budget": "budget_exhausted", "deadline": "deadline"}
 """By reason of an incomplete run: the kind of fault that says so; else ``max_turns``."""
 
+CAUSES: Mapping[str, str] = {
+    "input_invalid": "bad_request",
+    "unbound": "bad_request",
+    "no_output": "output_invalid",
+    "timeout": "deadline",
+    "expired": "deadline",
+}
+"""By cause of a failed node that no single call has: the kind of fault that says so."""
+
 
 class RunAnswer:
     """Feed it every event of a run (envelopes), from the first on.
@@ -154,6 +163,6 @@ def _fault(kind: str, data: Mapping[str, Any]) -> Fault:
         return Fault(REASONS.get(reason, "max_turns"), text)
     if kind == "run.failed":
         error = data["error"]
-        known = error["kind"] if error["kind"] in KINDS else "internal"
-        return Fault(known, error["message"])
+        caused = CAUSES.get(error["kind"], error["kind"])
+        return Fault(caused if caused in KINDS else "internal", error["message"])
     return Fault("cancelled", f"The run was ended: {kind.removeprefix('run.')}.")
