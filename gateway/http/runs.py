@@ -78,12 +78,13 @@ async def begin(request: Request, caller: Caller, body: Body, runs: Service) -> 
     make = _view(request)
     key = own_key(request.headers.get("idempotency-key"))
     asked: NewRun | NewWorkflow
+    row = await runs.begun(caller, key, body)
     if is_workflow(body):
         asked = parse_workflow_run(body)
-        row = await state_of(request).workflows.create(caller, asked, body, key)
+        row = row or await state_of(request).workflows.create(caller, asked, body, key)
     else:
         asked = parse_run(body)
-        row = await runs.create(caller, asked, body, key)
+        row = row or await runs.create(caller, asked, body, key)
     if not asked.stream:
         return _made(row, state_of(request))
     run_id = row.birth.id

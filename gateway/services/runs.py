@@ -102,6 +102,15 @@ class Runs:
 
     # beginning
 
+    async def begun(self, principal: Principal, key: str | None, body: bytes) -> RunRow | None:
+        """The run that ``body`` has begun under this key before, whatever has become of what it
+        was made of; ``None`` if there is none.
+
+        :raises Fault: ``idempotency_mismatch`` where the key stands for another request.
+        """
+        row = None if key is None else await self._store.run_of_key(principal.project, key)
+        return None if row is None else _same(row, hashlib.sha256(body).digest())
+
     async def create(
         self, principal: Principal, asked: NewRun, body: bytes, key: str | None = None
     ) -> RunRow:
@@ -171,12 +180,7 @@ class Runs:
         created = draft("run.created", **told)
         existing = await self.ledger.create(birth, [created, *events])
         if existing is not None:
-            if existing.birth.digest != digest:
-                raise Fault(
-                    "idempotency_mismatch",
-                    "This Idempotency-Key was used for another run. Use a new key.",
-                )
-            return existing
+            return _same(existing, digest)
         self.supervisor.nudge()
         return await self.get(principal, birth.id)
 
@@ -350,3 +354,16 @@ class Runs:
             raise Fault("not_found", "There is no run of this id here.") from None
         self.supervisor.nudge()
         return await self.get(principal, run_id)
+
+
+def _same(row: RunRow, digest: bytes | None) -> RunRow:
+    """``row``, if it is what the request with this digest asks for.
+
+    :raises Fault: ``idempotency_mismatch``.
+    """
+    if row.birth.digest != digest:
+        raise Fault(
+            "idempotency_mismatch",
+            "This Idempotency-Key was used for another run. Use a new key.",
+        )
+    return row

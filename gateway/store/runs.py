@@ -226,6 +226,10 @@ class RunBook(Protocol):
         """The run, of whichever project where none is named."""
         ...
 
+    async def run_of_key(self, project: str, key: str) -> RunRow | None:
+        """The run that was begun under an idempotency key."""
+        ...
+
     async def runs(self, query: RunQuery) -> list[RunRow]:
         """Runs of a project, newest first."""
         ...

@@ -25,6 +25,22 @@ async def put(g: Harness, name: str, body: Any) -> Answer:
         return Answer(reply.status, dict(reply.headers), await reply.read())
 
 
+async def test_a_key_s_run_is_told_again_whatever_has_become_of_its_agent(tmp_path: Path) -> None:
+    async with gateway(tmp_path, SCRIPTED) as g:
+        g.simulator.script("script", [Say("done")])
+        await put(g, "mine", {"model": "scripted"})
+        body, key = {"agent": "mine", "input": "go"}, {"idempotency-key": "one"}
+        begun = await g.post("/runs", body, headers=key)
+        headers = {"authorization": f"Bearer {KEY}"}
+        async with g.http.delete(f"{g.url}/agents/mine", headers=headers) as reply:
+            assert reply.status == 200
+        again = await g.post("/runs", body, headers=key)
+        assert (again.status, again.json()["id"]) == (201, begun.json()["id"])
+        assert (await g.post("/runs", body)).status == 404
+        other = await g.post("/runs", {**body, "input": "else"}, headers=key)
+        assert other.status == 422
+
+
 WHOLE: dict[str, Any] = {
     "model": "scripted",
     "description": "d",

@@ -45,6 +45,7 @@ _PUT_TASK = (
 )
 
 _RUN = "SELECT * FROM runs WHERE id = ?"
+_OF_KEY = "SELECT * FROM runs WHERE project = ? AND idempotency_key = ?"
 _TWIN = "SELECT * FROM runs WHERE id = ? OR (project = ? AND idempotency_key = ?)"
 _EVENTS = f"SELECT {columns(kept.EVENT)} FROM run_events WHERE "  # noqa: S608
 _REACHED = """ AND seq <= (SELECT max(seq) FROM
@@ -149,6 +150,10 @@ class RunsBook:
         return kept.run_row(rows[0])
 
     async def runs(self, query: RunQuery) -> list[RunRow]:
+    async def run_of_key(self, project: str, key: str) -> RunRow | None:
+        rows = await self._db.read(_OF_KEY, (project, key))
+        return kept.run_row(rows[0]) if rows else None
+
         asked = {"status": query.status, "agent": query.agent, "parent": query.parent}
         wanted = {name: value for name, value in asked.items() if value is not None}
         conditions = ["project = ?", *(f"{name} = ?" for name in wanted)]
