@@ -79,7 +79,7 @@ def test_what_would_take_long_to_read_is_refused(name: str) -> None:
     started = time.process_time()
     with pytest.raises(TemplateRefused):
         Template(LARGE[name])
-    assert time.process_time() - started < 2
+    assert time.process_time() - started < 10
 
 
 def test_a_long_text_is_no_long_template() -> None:

@@ -229,12 +229,12 @@ def test_references_that_multiply_cost_little() -> None:
         f"d{n}": {"type": "object", "properties": {k: {"$ref": f"#/$defs/d{n + 1}"} for k in "ab"}}
         for n in range(40)
     }
-    began = time.monotonic()
+    began = time.process_time()
     for definitions in (chain, doubling):
         last = {f"d{len(definitions)}": POINT}
         root = {"$ref": "#/$defs/d0", "$defs": {**definitions, **last}}
         assert strict(root) is None
-    assert time.monotonic() - began < 2
+    assert time.process_time() - began < 10
 
 
 LEAVES = st.sampled_from(
