@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gateway.cli.configured import add_config, config_path, read
@@ -57,9 +58,8 @@ def run(args: argparse.Namespace) -> int:
             say(str(problem))
         if not problems:
             out(f"{path}: sound. {summary(snapshot)}")
-            for name in unpriced(snapshot):
-                out(f"note: no price is known of {name}: its calls count as free in bills and "
-                    f'budgets. Give it one under [facts."{name}".price].')  # fmt: skip
+            for note in notes(snapshot):
+                out(f"note: {note}")
     return Exit.CONFIG if problems else Exit.OK
 
 
@@ -72,6 +72,19 @@ def summary(snapshot: Snapshot) -> str:
     )
     counted = ", ".join(f"{n} {word}{'' if n == 1 else 's'}" for n, word in parts)
     return f"{counted}; prices: {snapshot.price_table}; hash {snapshot.hash[:12]}"
+
+
+def notes(snapshot: Snapshot) -> Iterator[str]:
+    """What is no fault, and may still be a surprise."""
+    if not snapshot.aliases:
+        yield "no model is in the file: nothing can be called. See docs/configuration.md."
+    if not snapshot.keys:
+        yield "no key is in the file. Whoever calls needs one: gateway keys create NAME"
+    for name in unpriced(snapshot):
+        yield (
+            f"no price is known of {name}: its calls count as free in bills and budgets. "
+            f'Give it one under [facts."{name}".price].'
+        )
 
 
 def unpriced(snapshot: Snapshot) -> list[str]:

@@ -191,6 +191,16 @@ class TestConfig:
             ).out
         )
 
+    def test_a_file_without_keys_or_models(self, gateway: Gateway, config: Path) -> None:
+        """Sound, but nobody can call it: that is said, with what to do."""
+        assert "gateway keys create" not in gateway("check").out
+        config.write_text("")
+        ran = gateway("check")
+        assert ran.code == Exit.OK
+        assert "note: no key is in the file" in ran.out
+        assert "gateway keys create NAME" in ran.out
+        assert "note: no model is in the file" in ran.out
+
     def test_check_in_json(self, gateway: Gateway, config: Path) -> None:
         ran = gateway("check", "--format", "json")
         assert json.loads(ran.out) == []
