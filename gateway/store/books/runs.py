@@ -113,6 +113,7 @@ class RunsBook:
 
     run_script: Apply
     """Takes a script."""
+
     def _tell(self, run_id: str) -> Script:
         """What calls out to other processes that the run has news; nothing where that can't be."""
         raise NotImplementedError
@@ -149,11 +150,11 @@ class RunsBook:
             return None
         return kept.run_row(rows[0])
 
-    async def runs(self, query: RunQuery) -> list[RunRow]:
     async def run_of_key(self, project: str, key: str) -> RunRow | None:
         rows = await self._db.read(_OF_KEY, (project, key))
         return kept.run_row(rows[0]) if rows else None
 
+    async def runs(self, query: RunQuery) -> list[RunRow]:
         asked = {"status": query.status, "agent": query.agent, "parent": query.parent}
         wanted = {name: value for name, value in asked.items() if value is not None}
         conditions = ["project = ?", *(f"{name} = ?" for name in wanted)]
