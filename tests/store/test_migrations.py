@@ -92,6 +92,8 @@ async def what_later_schemas_brought_is_there(old: Books, schema: int) -> None:
         assert run.standing.last_seq == len(await old.store.run_events("run_old", 0, 10)) == 2
     prompts = [row.definition for row in await old.store.prompts()]
     assert prompts == ([{"system": "old"}] if schema >= 5 else [])
+    seals = await old.store.seals([b"\x5e\xa1"])
+    assert [seal.provider for seal in seals] == (["anthropic"] if schema >= 6 else [])
 
 
 async def test_a_newer_database_is_refused_and_left_alone(books: Books) -> None:

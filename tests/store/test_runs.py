@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
+
+import pytest
 
 from gateway.store.runs import Addition, AgentRow, Birth, EventRow, RunQuery, Standing, TaskRow
 from tests.store.booking import NOON, Books
@@ -161,6 +164,45 @@ async def test_runs_are_listed_newest_first_in_pages(books: Books) -> None:
     assert [row.birth.id for row in page] == ["run_2", "run_0"]
     assert await books.store.runs(RunQuery("p1", status="failed")) == []
     assert await books.store.runs(RunQuery("p2")) == []
+
+
+async def test_ended_runs_are_not_read_through_to_claim_renew_or_filter(sqlite_url: str) -> None:
+    """However many there are: SQLite's own plan of each statement."""
+    asked: list[tuple[str, Sequence[object]]] = []
+    async with Books(sqlite_url) as books:
+        store = books.store
+
+        async def read(statement: str, values: Sequence[object] = ()) -> list[dict[str, object]]:
+            asked.append((statement, values))
+            return []
+
+        def write(apply: object, entry: object, *more: object) -> asyncio.Future[bool]:
+            asked.extend((statement, rows[0]) for statement, rows in entry if rows)  # type: ignore[attr-defined]
+            found: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+            found.set_result(True)
+            return found
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(store._db, "read", read)
+            for name in ("status", "agent", "parent"):
+                await store.runs(RunQuery("p1", **{name: "x"}))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(store._db, "read", read)
+            patch.setattr(store._db, "write", write)
+            await store.claim_runs("a", NOON, NOON + 9, 9)
+            await store.renew_runs("a", NOON + 9)
+            await store.free_runs()
+            await store.due_runs(NOON, 9)
+            await store.run_of_key("p1", "k")
+        plans = []
+        for statement, values in asked:
+            rows = await books.sql(f"EXPLAIN QUERY PLAN {statement}", *values)
+            plans.append("; ".join(str(row["detail"]) for row in rows))
+        for plan in plans:
+            assert "SCAN runs;" not in f"{plan};"
+            assert "TEMP B-TREE" not in plan
+        for name, plan in zip(("status", "agent", "parent"), plans, strict=False):
+            assert f"{name}=?" in plan
 
 
 async def test_a_task_has_one_row_a_try(books: Books) -> None:
