@@ -86,7 +86,7 @@ def validated(shape: TypeAdapter[Any], value: Mapping[str, Any]) -> Mapping[str,
     try:
         checked: Mapping[str, Any] = shape.validate_python(value)
     except ValidationError as error:
-        raise _fault(error, value) from None
+        raise mistakes(error, value) from None
     return checked
 
 
@@ -123,7 +123,9 @@ def _each_once(told: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     return list(rules.items())
 
 
-def _fault(error: ValidationError, value: Mapping[str, Any]) -> Fault:
+def mistakes(error: ValidationError, value: Mapping[str, Any]) -> Fault:
+    """What is wrong with ``value``, in a caller's words: at most :data:`MAX_ERRORS` places, and
+    ``param`` is the first."""
     told = _told(error, value)
     lines = [f"{path or 'The request body'} {rule}" for path, rule in told[:MAX_ERRORS]]
     if len(told) > MAX_ERRORS:

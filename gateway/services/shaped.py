@@ -7,12 +7,9 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from adapters.canonical.faults import Fault
+from gateway.northbound.body import mistakes
 
 Shape = TypeVar("Shape", bound=BaseModel)
-
-MOST = 5
-"""Mistakes that are told at once."""
 
 
 def shaped(shape: type[Shape]) -> Callable[[Mapping[str, Any]], Shape]:
@@ -22,9 +19,6 @@ def shaped(shape: type[Shape]) -> Callable[[Mapping[str, Any]], Shape]:
         try:
             return shape.model_validate(given)
         except ValidationError as error:
-            found = error.errors(include_url=False, include_input=False)[:MOST]
-            places = [".".join(map(str, mistake["loc"])) for mistake in found]
-            told = (f"{at}: {mistake['msg']}" for at, mistake in zip(places, found, strict=True))
-            raise Fault("bad_request", "; ".join(told), param=places[0]) from None
+            raise mistakes(error, given) from None
 
     return read

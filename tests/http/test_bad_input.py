@@ -9,7 +9,7 @@ import zlib
 import pytest
 import zstandard
 
-from tests.harness import Harness
+from tests.harness import ADMIN, Harness
 
 HI = {"model": "m-openai", "messages": [{"role": "user", "content": "hi"}]}
 DEEP = b'{"model":"m-openai","messages":' + b"[" * 5000 + b"]" * 5000 + b"}"
@@ -174,3 +174,22 @@ async def test_strict_refuses_what_would_be_dropped(g: Harness) -> None:
     assert strict.status == 400
     assert strict.json()["error"]["param"] == "seed"
     assert len(g.simulator.log) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "says", "param"),
+    [
+        ("keys", {"nme": "x"}, "name is required; nme is not known here.", "name"),
+        ("keys", {"name": "x", "role": "root"}, "role must be 'caller' or 'admin'.", "role"),
+        ("keys", {"name": "x", "limits": {"rpm": -1}}, "limits.rpm must be", "limits.rpm"),
+        ("keys", {"name": "x", "models": "smart"}, "models must be a list.", "models"),
+        ("prompts", {"sytem": "x"}, "name is required", "name"),
+    ],
+)
+async def test_an_operator_s_mistakes_are_told_in_the_same_words_as_a_caller_s(
+    g: Harness, path: str, body: object, says: str, param: str
+) -> None:
+    answer = await g.post(f"/admin/{path}", body, key=ADMIN)
+    assert answer.status == 400
+    assert says in answer.json()["error"]["message"]
+    assert answer.json()["error"]["param"] == param
