@@ -10,7 +10,9 @@ errors, so many looks.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from jsonschema_rs import Draft202012Validator, RegexOptions, Registry
@@ -24,11 +26,12 @@ MAX_ERRORS = 10
 MAX_LOOKS = 2_000
 """Places that are looked at, each by one schema."""
 
-MAX_COMPILED = 32
-"""Parts of a schema that are compiled to explain one answer; each may cost as much as the whole."""
+MAX_DEAR, MAX_CHEAP = 32, 4096
+"""How many parts of a schema that refer to others, or have more characters than the second, are
+compiled to explain one answer: each may cost as much as the whole."""
 
 MANY = 20
-"""Of more members than this only those are looked at that don't fit."""
+"""Of more members of one kind than this only those are looked at that don't fit."""
 
 MAX_STEPS = 8
 """References that lead to references, followed to look at a branch."""
@@ -75,23 +78,27 @@ class Explainer:
         can't be told."""
         walk = _Walk(self._root, self._registry)
         found: list[Violation] = []
-        for one in walk.all(value):
-            found.append(one)
-            if len(found) == MAX_ERRORS:
-                break
+        with contextlib.suppress(_Enough):  # what has been found is told
+            for one in islice(walk.all(value), MAX_ERRORS):
+                found.append(one)
         return found
+
+
+class _Enough(Exception):
+    """The walk has asked the validator as much as it may."""
 
 
 class _Walk:
     """One answer under the eyes of one schema."""
 
-    __slots__ = ("_by_itself", "_compiled", "_patterns", "_registry", "_root")
+    __slots__ = ("_by_itself", "_compiled", "_dear", "_patterns", "_registry", "_root")
 
     def __init__(self, root: Any, registry: Registry) -> None:
         self._root = root
         self._registry = registry
         self._compiled: dict[tuple[int, tuple[str, ...]], Draft202012Validator] = {}
         """By the identity of a part of the schema, and the keywords of it."""
+        self._dear = 0
         self._by_itself: dict[int, Draft202012Validator] = {}
         self._patterns: dict[str, Draft202012Validator] = {}
 
@@ -116,18 +123,25 @@ class _Walk:
     # ------------------------------------------------------------------ the validator's word
 
     def _fits(self, schema: Any, value: Any, *keywords: str) -> bool:
-        """Whether ``value`` fits ``schema``, or some keywords of it, as far as there is room to
-        ask: else it is taken to fit, and nothing is told."""
+        """Whether ``value`` fits ``schema``, or some keywords of it.
+
+        :raises _Enough: where too much has been asked already.
+        """
         if isinstance(schema, bool):
             return schema
         known = (id(schema), keywords)
         found = self._compiled.get(known)
         if found is None:
-            if len(self._compiled) == MAX_COMPILED:
-                return True
             said = {name: schema[name] for name in keywords if name in schema}
-            found = self._compiled[known] = self._compile(said if keywords else schema)
+            found = self._compiled[known] = self._compile_part(said if keywords else schema)
         return found.is_valid(value)
+
+    def _compile_part(self, schema: Any) -> Draft202012Validator:
+        text = as_json(schema)
+        self._dear += len(text) > MAX_CHEAP or ROOT in text
+        if self._dear > MAX_DEAR:
+            raise _Enough
+        return self._compile(schema)
 
     def _compile(self, schema: Any) -> Draft202012Validator:
         return Draft202012Validator(
@@ -214,7 +228,8 @@ class _Walk:
             ]
         else:
             return
-        if len(pairs) > MANY:
+        kinds = len({id(one) for one, _, _ in pairs})
+        if len(pairs) > kinds * MANY:
             pairs = [pair for pair in pairs if not self._fits(pair[0], pair[1])]
         for one, member, step in pairs:
             yield one, member, f"{at}/{step.replace('~', '~0').replace('/', '~1')}"

@@ -475,6 +475,21 @@ def test_of_many_items_those_are_told_that_do_not_fit() -> None:
     assert told(schema, value) == [("/5000/a", "0", "at least 1")]
 
 
+def test_each_of_many_properties_is_looked_at() -> None:
+    kinds = {f"p{n}": {"anyOf": [{"type": "null"}, {"maximum": n}]} for n in range(60)}
+    wide = {"properties": {**kinds, "last": {"type": "string"}}}
+    value = {f"p{n}": n for n in range(60)}
+    assert told(wide, {**value, "last": 1}) == [("/last", "1", "type string")]
+    plain = {"properties": {f"p{n}": {"maximum": n} for n in range(60)}}
+    assert told(plain, {**value, "p59": 60}) == [("/p59", "60", "at most 59")]
+
+
+def test_what_is_found_is_told_though_not_everything_can_be_looked_at() -> None:
+    kinds = {f"p{n}": {"if": {"$ref": "#/$defs/d"}, "then": {"maximum": n}} for n in range(99)}
+    schema = {"properties": {"a": {"type": "string"}, **kinds}, "$defs": {"d": {"minimum": 1}}}
+    assert told(schema, {"a": 1, **{f"p{n}": n for n in range(99)}}) == [("/a", "1", "type string")]
+
+
 def test_names_of_properties_that_look_like_keywords() -> None:
     schema = {
         "properties": {"$id": {"type": "string"}, "$ref": {"type": "string"}},
