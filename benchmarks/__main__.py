@@ -1,8 +1,8 @@
 """Print what the gateway costs as ratios to a bare relay (the floor), measured in the same run.
 
 CPU is a process's own time from ``/proc`` (all threads), so that a busy machine blurs it but does
-not bend it. Medians and ranges are shown. ``--full`` adds waiting times, memory, the start and the
-price of single features. Needs Linux.
+not bend it. Medians and ranges are shown. ``--full`` adds waiting times, memory, readers of
+a run, a ledger with a million rows, the start and the price of single features. Needs Linux.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ import asyncio
 import sys
 
 from benchmarks.cpu import features, table
-from benchmarks.memory import memory
+from benchmarks.growth import growth
+from benchmarks.memory import held, memory
+from benchmarks.runs import subscribers
 from benchmarks.scenarios import SCENARIOS
 from benchmarks.times import latency, start
 
@@ -34,6 +36,12 @@ async def bench(only: str | None, rounds: int, *, full: bool) -> None:
     await latency(tell)
     tell("\n### Memory\n")
     await memory(tell)
+    tell("\n### A run's readers\n")
+    await subscribers(rounds, tell)
+    tell("\n### A million rows\n")
+    await growth(rounds, tell)
+    tell("\n### Streams that stay open\n")
+    await held(tell)
     tell("\n### Start\n")
     await start(tell)
     tell("\n### Features\n")

@@ -38,6 +38,16 @@ async def measure(side: Side, scenario: Scenario, model: str) -> Measured:
     return Measured(spent * 1e6 / scenario.units, result)
 
 
+async def micros_of(side: Side, payload: bytes, number: int, at_once: int) -> float:
+    """Microseconds of CPU that each of ``number`` requests costs a server."""
+    pid, port = side
+    before = cpu_seconds(pid)
+    result = await drive(port, payload, number, at_once)
+    if result.failed:
+        raise SystemExit(f"{result.failed} requests failed")
+    return (cpu_seconds(pid) - before) * 1e6 / number
+
+
 async def table(scenarios: tuple[Scenario, ...], rounds: int, tell: Tell) -> None:
     """All scenarios, a line each."""
     tell(

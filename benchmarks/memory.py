@@ -11,6 +11,7 @@ from benchmarks.scenarios import Scenario, config
 from benchmarks.servers import floor, gateway, mock, rss_bytes
 
 SLOW = Scenario("slow stream", "paced-120-1000", "chat", "call", 0, 0, 0)
+Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 FEW, MANY = 200, 1000
 SETTLE = 4.0
 """Seconds between the last stream's first bytes and the look at the memory."""
@@ -32,7 +33,7 @@ async def memory(tell: Tell) -> None:
 async def _grown(name: str, side: Side, payload: bytes) -> str:
     pid, port = side
     sizes = [rss_bytes(pid)]
-    open_streams: list[asyncio.StreamWriter] = []
+    open_streams: list[Stream] = []
     try:
         for wanted in (FEW, MANY):
             fresh = await asyncio.gather(
@@ -42,7 +43,7 @@ async def _grown(name: str, side: Side, payload: bytes) -> str:
             await asyncio.sleep(SETTLE)
             sizes.append(rss_bytes(pid))
     finally:
-        for writer in open_streams:
+        for _, writer in open_streams:
             writer.transport.abort()
             with contextlib.suppress(OSError):
                 await writer.wait_closed()
@@ -51,7 +52,45 @@ async def _grown(name: str, side: Side, payload: bytes) -> str:
     return f"| {name} | {idle / 1e6:.0f} | {few / 1e6:.0f} | {many / 1e6:.0f} | {each:.1f} |"
 
 
-async def _opened(port: int, payload: bytes) -> asyncio.StreamWriter:
+async def held(tell: Tell, minutes: float = 10.0) -> None:
+    """What slow streams hold more after they were open for long; each goes on saying a word a
+    second."""
+    lasting = Scenario(
+        "lasting stream", f"paced-{int(minutes * 60) + 120}-1000", "chat", "call", 0, 0, 0
+    )
+    tell(
+        f"| {MANY} streams | MB after half a minute | after {minutes:g} minutes | growth |\n"
+        "| --- | --: | --: | --: |"
+    )
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        upstream = stack.enter_context(mock())
+        pid, port = stack.enter_context(gateway(config(upstream, [lasting]), folder))
+        payload = lasting.payload(lasting.alias)
+        streams = [await _opened(port, payload) for _ in range(MANY)]
+        readers = [asyncio.create_task(_read(stream)) for stream in streams]
+        await asyncio.sleep(30)
+        before = rss_bytes(pid)
+        await asyncio.sleep(minutes * 60 - 30)
+        after = rss_bytes(pid)
+        for reader in readers:
+            reader.cancel()
+        await asyncio.gather(*readers, return_exceptions=True)
+    share = (after - before) / before
+    tell(f"| gateway | {before / 1e6:.1f} | {after / 1e6:.1f} | {100 * share:+.1f} % |")
+
+
+async def _read(stream: Stream) -> None:
+    """Take what comes, until cancelled."""
+    reader, writer = stream
+    try:
+        while await reader.read(1 << 16):
+            pass
+    finally:
+        writer.transport.abort()
+
+
+async def _opened(port: int, payload: bytes) -> Stream:
     """A stream whose first content has come."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(payload)
@@ -59,4 +98,4 @@ async def _opened(port: int, payload: bytes) -> asyncio.StreamWriter:
     if not head.startswith(b"HTTP/1.1 200"):
         raise SystemExit(f"a slow stream was refused: {head[:60]!r}")
     await reader.readuntil(b'"content":"word')
-    return writer
+    return reader, writer
