@@ -73,9 +73,8 @@ def fill(path: Path, rows: int) -> None:
     database.execute("BEGIN")
     seq, request = database.execute("SELECT seq, id FROM requests ORDER BY seq LIMIT 1").fetchone()
     (run,) = database.execute("SELECT id FROM runs LIMIT 1").fetchone()
-    (events,) = database.execute(
-        "SELECT count(*) FROM run_events WHERE run_id = ?", (run,)
-    ).fetchone()
+    counted = database.execute("SELECT count(*) FROM run_events WHERE run_id = ?", (run,))
+    runs = rows // counted.fetchone()[0]
     call = {"id": "'req_' || printf('%024x', i)", "at": "at + i * 1e-6", "seq": "1000000 + i"}
     _copy(database, "requests", f"id = '{request}'", call, rows)
     attempt = {"id": "'att_' || printf('%024x', i)", "request_seq": "1000000 + i"}
