@@ -1,4 +1,4 @@
-"""What a failed run is for a client that took it for a model: whose fault it was, and no other's."""
+"""What a failed run is for a client that took it for a model: told by whose fault it was."""
 
 from __future__ import annotations
 
