@@ -33,9 +33,11 @@ CAPABILITIES = frozenset(
         "logit_bias",
         "n",
         "mid_system",
+        "schema_limits",
     }
 )
-"""The closed set of capability names. ``mid_system``: a system message may stand amid the turns."""
+"""The closed set of capability names. ``mid_system``: a system message may stand amid the turns;
+``schema_limits``: schemas that are enforced strictly may hold limits, such as ``maximum``."""
 
 
 @record(frozen=True, slots=True)

@@ -34,10 +34,12 @@ MAX_OPTIONAL = 1000
 FORMATS = frozenset(
     {"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
 )
-_KEPT = frozenset(
-    {"type", "enum", "const", "description", "title", "pattern", "format", "multipleOf"}
-    | {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minItems", "maxItems"}
+_KEPT = frozenset({"type", "enum", "const", "description", "title"})
+_LIMITS = frozenset(
+    {"pattern", "format", "multipleOf", "minimum", "maximum", "exclusiveMinimum"}
+    | {"exclusiveMaximum", "minItems", "maxItems"}
 )
+"""Limits that the mode has words for, but for fine-tuned models."""
 _SAID = frozenset(
     {"minLength", "maxLength", "uniqueItems", "contains", "minContains", "maxContains", "not"}
     | {"minProperties", "maxProperties", "propertyNames", "dependentRequired", "dependentSchemas"}
@@ -64,20 +66,23 @@ class Strict:
     said: tuple[str, ...] = ()
 
 
-def strict(schema: Mapping[str, Any]) -> Strict | None:
-    """``schema`` in strict form, or ``None`` where no such form means the same."""
+def strict(schema: Mapping[str, Any], *, limits: bool = True) -> Strict | None:
+    """``schema`` in strict form, or ``None`` where no such form means the same.
+
+    :param limits: the model takes limits in it.
+    """
     text = dumps(schema)
-    return _kept(text) if len(text) <= MAX_KEPT_BYTES else _form(schema)
+    return _kept(text, limits) if len(text) <= MAX_KEPT_BYTES else _form(schema, limits)
 
 
 @lru_cache(maxsize=MAX_KEPT)
-def _kept(text: bytes) -> Strict | None:
+def _kept(text: bytes, limits: bool) -> Strict | None:
     """Callers send the same schema with every call (measured: 2 µs instead of 100)."""
-    return _form(json.loads(text))
+    return _form(json.loads(text), limits)
 
 
-def _form(schema: Mapping[str, Any]) -> Strict | None:
-    writing = _Writing(schema)
+def _form(schema: Mapping[str, Any], limits: bool) -> Strict | None:
+    writing = _Writing(schema, limits)
     try:
         written = writing.root()
     except (_NoStrictForm, RecursionError):  # references may lead on and on
@@ -127,6 +132,7 @@ class _Writing:
     """One schema being written anew."""
 
     given: Mapping[str, Any]
+    limits: bool
     optional: list[Path] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     _written: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -157,8 +163,9 @@ class _Writing:
         schema = _without_lone_all_of(schema)
         if not schema.keys().isdisjoint({"allOf", "patternProperties"}):
             raise _NoStrictForm
-        written = {name: value for name, value in schema.items() if name in _KEPT}
-        lacking = {name: schema[name] for name in schema if name in _SAID}
+        kept, said = (_KEPT | _LIMITS, _SAID) if self.limits else (_KEPT, _SAID | _LIMITS)
+        written = {name: value for name, value in schema.items() if name in kept}
+        lacking = {name: schema[name] for name in schema if name in said}
         if "$ref" in schema:
             return self._behind(schema, written | lacking, at)
         if not is_object(schema) and any(name in schema for name in _UNIONS):

@@ -84,7 +84,8 @@ def negotiate(
 def _asked(request: Request, output: Output, dialect: Dialect, facts: Facts) -> Asked:
     tier = schema_tier(request, facts)
     if isinstance(output, JsonSchema):
-        native = _NATIVE.get(dialect, _as_it_is)(request, output) if tier == "native" else None
+        write = _NATIVE.get(dialect, _as_it_is)
+        native = write(request, output, facts) if tier == "native" else None
         if native is not None:
             return native
         if tier == "instructions" and _can_force(request, output, facts):
@@ -105,12 +106,12 @@ def _note(request: Request, what: str) -> str:
 # --------------------------------------------------------------------------- native
 
 
-def _as_it_is(request: Request, _output: JsonSchema) -> Asked:
+def _as_it_is(request: Request, _output: JsonSchema, _facts: Facts) -> Asked:
     """The dialect projects the schema itself."""
     return Asked(request, "native")
 
 
-def _openai(request: Request, output: JsonSchema) -> Asked | None:
+def _openai(request: Request, output: JsonSchema, facts: Facts) -> Asked | None:
     """OpenAI's own form: strict where the caller wants it so and the meaning can be kept; none
     for a schema whose root says of itself nothing but that it is an object.
 
@@ -119,7 +120,8 @@ def _openai(request: Request, output: JsonSchema) -> Asked | None:
     wanted = output.strict
     if wanted is None and request.origin == "anthropic-messages":
         wanted = True
-    form = strict(output.schema) if wanted else None
+    limits = facts.can("schema_limits")
+    form = strict(output.schema, limits=limits) if wanted else None
     if form is not None:
         return _strictly(request, output, form)
     if output.schema.get("type") != "object":
@@ -144,7 +146,7 @@ def _loosely(request: Request, output: Output) -> Asked:
     return Asked(replace(request, output=loose), "native", adjusted=(note,))
 
 
-_NATIVE: Mapping[Dialect, Callable[[Request, JsonSchema], Asked | None]] = {
+_NATIVE: Mapping[Dialect, Callable[[Request, JsonSchema, Facts], Asked | None]] = {
     "openai-chat": _openai,
     "openai-responses": _openai,
 }

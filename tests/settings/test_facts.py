@@ -146,6 +146,11 @@ def test_what_a_claude_can(
     assert facts.can("mid_system") == mid_system
 
 
+def test_fine_tuned_models_take_no_limits_in_schemas(known: Known) -> None:
+    assert not known("ft:gpt-4o-2024-08-06:acme::id", RESPONSES, prices="none").can("schema_limits")
+    assert known("gpt-4o-2024-08-06", RESPONSES, prices="none").can("schema_limits")
+
+
 @pytest.mark.parametrize(
     ("model", "dialect", "efforts"),
     [

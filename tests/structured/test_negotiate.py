@@ -113,6 +113,13 @@ def test_what_strict_mode_has_no_word_for_is_said_and_told(dialect: Dialect) -> 
     )
 
 
+def test_a_model_that_takes_no_limits_is_told_them() -> None:
+    limited = {**CLOSED, "properties": {"a": {"type": "string", "pattern": "^a"}}}
+    found = asked(request(schema(limited, True)), "openai-chat", "schema_limits")
+    assert "response_format=schema/properties/a/pattern->description" in found.adjusted
+    assert asked(request(schema(limited, True))).adjusted == ()
+
+
 LIST: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
 
 

@@ -108,6 +108,17 @@ def test_what_the_mode_has_no_word_for_is_said(given: Any, sent: Any) -> None:
     assert bool(form.said) == ("(" in str(sent.get("description")))
 
 
+def test_fine_tuned_models_take_no_limits() -> None:
+    schema = closed(a={"type": "integer", "maximum": 3}, b={"type": "string", "format": "date"})
+    form = strict(schema, limits=False)
+    assert form is not None
+    assert form.schema["properties"]["a"] == {"type": "integer", "description": "(maximum: 3)"}
+    assert form.said == ("/properties/a/maximum", "/properties/b/format")
+    kept = strict(schema)
+    assert kept is not None
+    assert kept.schema == schema
+
+
 def test_what_became_words_is_named() -> None:
     form = strict(closed(a={"type": "array", "items": {"type": "string", "maxLength": 3}}))
     assert form is not None
