@@ -20,6 +20,7 @@ from gateway.runs.state import Run
 LEFT_OUT = ("run.", "budget.", "message.delta", "reasoning.delta", "tool.progress")
 """Beginnings of types that belong to the old run alone."""
 
+RESULTS = frozenset({"tool.completed", "tool.failed", "tool.skipped"})
 QUESTIONS = frozenset({"approval.requested", "input.requested", "tool.in_doubt"})
 
 
@@ -43,13 +44,16 @@ def fork(events: Sequence[Event], seq: int, changes: Changes) -> tuple[RunSpec, 
 
     :param events: all of the old run's.
     :param seq: the last one that the new run shares; a turn and its calls are not torn apart.
-    :raises NotThere: a changed result is of no call that had one.
+    :raises NotThere: a changed result is of no call that had one, or a later turn has seen it.
     """
     events = events[: _border(events, seq)]
     run = fold(events)
     unknown = [name for name in changes.results or () if not _has_result(run, name)]
     if unknown:
         raise NotThere(f"the call {unknown[0]!r} had no result before the branch")
+    seen = _turn_after(events, changes.results or {})
+    if seen is not None:
+        raise NotThere(f"the turn at event {seen} has seen the old result; fork from before it")
     kept = [event for event in events[1:] if _kept(run, event)]
     return _spec(run, changes), tuple(_copy(event, changes) for event in kept)
 
@@ -64,6 +68,17 @@ def _border(events: Sequence[Event], seq: int) -> int:
 def _has_result(run: Run, call_id: str) -> bool:
     call = run.calls.get(call_id)
     return call is not None and call.outcome is not None
+
+
+def _turn_after(events: Sequence[Event], results: Mapping[str, object]) -> int | None:
+    """The first turn that was told a result which is to be another."""
+    told = False
+    for event in events:
+        if event.type in RESULTS:
+            told = told or event.data["call_id"] in results
+        elif told and event.type == "model.started":
+            return event.seq
+    return None
 
 
 def _kept(run: Run, event: Event) -> bool:
@@ -83,7 +98,7 @@ def _copy(event: Event, changes: Changes) -> Draft:
         data |= {"usage": None, "cost_nano": 0}
     changed = (changes.results or {}).get(data.get("call_id", ""))
     type = event.type
-    if changed is not None and type in ("tool.completed", "tool.failed", "tool.skipped"):
+    if changed is not None and type in RESULTS:
         type, data = "tool.completed", {"call_id": data["call_id"], "content": plain(changed)}
     return Draft(type, data, event.step, event.agent)
 

@@ -140,6 +140,8 @@ async def test_a_fork_can_change_a_result_and_the_instructions(tmp_path: Path) -
         assert "quite another thing" in last
         assert "Look twice." in last
         assert (await read(g, new))["metadata"] == {"why": "test"}
+        late = await g.post(f"/runs/{old}/fork?from={len(events)}", body)
+        assert late.status == 400, "a turn has seen the old result"
         unknown = {"tool_results": [{"call_id": "zz", "content": ""}]}
         assert (await g.post(f"/runs/{old}/fork?from={place}", unknown)).status == 400
         assert (await g.post(f"/runs/{old}/fork?from=999", {})).status == 400
