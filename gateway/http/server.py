@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator
 import uvicorn
 
 from adapters.canonical.faults import Fault
-from gateway.http.coalescing import Coalescing
 from gateway.http.exchange import STALLED
+from gateway.http.heads import BoundedHeads
 from gateway.http.middleware import App
 from gateway.services.reloading import at_next_start
 from gateway.services.state import State
@@ -43,7 +43,7 @@ class Server(uvicorn.Server):
         server = state.snapshot.server
         config = uvicorn.Config(
             app,
-            http=Coalescing,
+            http=BoundedHeads,
             log_config=None,
             access_log=False,
             lifespan="off",
@@ -52,7 +52,6 @@ class Server(uvicorn.Server):
             timeout_graceful_shutdown=5,
             proxy_headers=bool(server.forwarded_allow_ips),
             forwarded_allow_ips=list(server.forwarded_allow_ips),
-            h11_max_incomplete_event_size=64 * 1024,
         )
         super().__init__(config)
         self._state = state

@@ -1,0 +1,134 @@
+"""Whoever has no key yet can fill nothing and hold nothing with the head of a request."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import uvicorn
+
+from gateway.http import heads
+from gateway.http.heads import MAX_HEAD, BoundedHeads
+from gateway.http.server import listening
+
+GET = b"GET / HTTP/1.1\r\nhost: x\r\n"
+
+
+async def app(scope: Any, receive: Any, send: Any) -> None:
+    while (await receive()).get("more_body"):
+        pass
+    size = sum(len(value) for _, value in scope["headers"])
+    await send(
+        {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"8")]}
+    )
+    await send({"type": "http.response.body", "body": b"%8d" % size})
+
+
+@pytest.fixture
+async def port() -> AsyncIterator[int]:
+    """A server with the gateway's protocol."""
+    with listening("127.0.0.1", 0) as listener:
+        config = uvicorn.Config(app, http=BoundedHeads, log_config=None, lifespan="off")
+        server = uvicorn.Server(config)
+        server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign]
+        task = asyncio.create_task(server.serve(sockets=[listener]))
+        while not server.started:
+            await asyncio.sleep(0.005)
+        yield listener.getsockname()[1]
+        server.should_exit = True
+        await task
+
+
+async def read_all(reader: asyncio.StreamReader) -> bytes:
+    async with asyncio.timeout(10):
+        return await reader.read()
+
+
+def error(answer: bytes) -> tuple[int, str]:
+    """The status and the code of an error answer, which is the last on its connection."""
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert b"connection: close" in head
+    assert int(head.lower().partition(b"content-length: ")[2].split()[0]) == len(body)
+    return int(head.split()[1]), json.loads(body)["error"]["code"]
+
+
+@pytest.mark.parametrize(
+    "piece", [b"x-a: " + b"a" * 8000 + b"\r\n", b"a" * 8000], ids=["many", "one"]
+)
+async def test_a_head_without_an_end_is_refused(port: int, piece: bytes) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(GET + (b"" if piece.endswith(b"\n") else b"x-b: "))
+    sent = 0
+    with contextlib.suppress(ConnectionError):
+        while sent < 100 * MAX_HEAD and not reader.at_eof():
+            writer.write(piece)
+            await writer.drain()
+            await asyncio.sleep(0.005)
+            sent += len(piece)
+    assert sent < 20 * MAX_HEAD, "it was listened to for much too long"
+    with contextlib.suppress(ConnectionError):
+        assert error(await read_all(reader)) == (413, "head_too_large")
+    writer.close()
+
+
+async def test_a_large_head_in_pieces_is_served_and_the_next_one_too(port: int) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    for _ in range(3):
+        writer.write(GET)
+        for number in range(6):
+            writer.write(b"x-%d: " % number + b"a" * 9000 + b"\r\n")
+            await writer.drain()
+            await asyncio.sleep(0.01)
+        writer.write(b"\r\n")
+        answer = await reader.readuntil(b"\r\n\r\n")
+        assert answer.startswith(b"HTTP/1.1 200 ")
+        assert int(await reader.readexactly(8)) == 54_001
+    writer.close()
+
+
+async def test_a_large_body_is_no_head(port: int) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    for _ in range(2):
+        size = 5 * MAX_HEAD
+        writer.write(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % size)
+        for start in range(0, size, 10_000):
+            writer.write(b"b" * min(10_000, size - start))
+            await writer.drain()
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200 ")
+        await reader.readexactly(8)
+    writer.close()
+
+
+@pytest.mark.parametrize("first", [b"", GET + b"\r\n"], ids=["new", "kept"])
+async def test_half_a_head_does_not_hold_a_connection(
+    port: int, first: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heads, "HEAD_SECONDS", 0.3)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    if first:
+        writer.write(first)
+        await reader.readuntil(b"\r\n\r\n")
+        await reader.readexactly(8)
+    writer.write(b"GET / HT")
+    assert error(await read_all(reader)) == (400, "head_timeout")
+    writer.close()
+
+
+async def test_a_connection_that_says_nothing_is_closed_without_a_word(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heads, "HEAD_SECONDS", 0.2)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    assert await read_all(reader) == b""
+    writer.close()
+
+
+async def test_what_is_no_http_is_told_in_the_envelope(port: int) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n")
+    assert error(await read_all(reader)) == (400, "invalid_http")
+    writer.close()
