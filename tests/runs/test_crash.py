@@ -182,8 +182,8 @@ async def begin(one: Rig) -> str:
     while True:
         with contextlib.suppress(aiohttp.ClientError):
             status, run = await one.call("POST", "/runs", ASKED, **{"idempotency-key": "one"})
-            if status == 201:
-                return str(run["id"])
+            assert status == 201, run
+            return str(run["id"])
         assert one.process is not None
         if await gone(one.process):
             await one.start(0)
