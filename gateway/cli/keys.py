@@ -105,7 +105,7 @@ def run_list(args: argparse.Namespace) -> int:
 
     async def work(snapshot: Snapshot, store: Store) -> list[dict[str, Any]]:
         return [_file_row(key) for key in snapshot.keys] + [
-            _store_row(row) for row in await store.keys()
+            _store_row(row, snapshot.default_limits) for row in await store.keys()
         ]
 
     show(with_store(args, work), COLUMNS, args.format)
@@ -173,7 +173,7 @@ def _file_row(key: KeySettings) -> dict[str, Any]:
     }
 
 
-def _store_row(row: KeyRow) -> dict[str, Any]:
+def _store_row(row: KeyRow, default: Limits) -> dict[str, Any]:
     state = "open"
     if row.revoked_at is not None:
         state = "revoked"
@@ -183,7 +183,7 @@ def _store_row(row: KeyRow) -> dict[str, Any]:
         "name": row.name,
         "id": row.id,
         "state": state,
-        **_common(row.role, row.project, row.models, row.limits),
+        **_common(row.role, row.project, row.models, row.limits.over(default)),
         "created": shown(row.created_at),
         "expires": shown(row.expires_at),
     }

@@ -12,7 +12,7 @@ import hmac
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import field
-from typing import Any, Literal
+from typing import Literal
 
 from adapters.canonical.faults import Fault
 from adapters.canonical.record import record
@@ -132,16 +132,6 @@ def file_key_id(name: str) -> str:
     return f"file:{name}"
 
 
-def _merge(own: Limits, default: Limits) -> Limits:
-    """A key's own limits, with the defaults where it says nothing."""
-
-    def pick(name: str) -> Any:
-        value = getattr(own, name)
-        return getattr(default, name) if value is None else value
-
-    return Limits(**{name: pick(name) for name in Limits.__slots__})
-
-
 def _from_settings(key: KeySettings, default: Limits) -> Principal:
     return Principal(
         key_id=file_key_id(key.name),
@@ -149,7 +139,7 @@ def _from_settings(key: KeySettings, default: Limits) -> Principal:
         project=key.project,
         role=key.role,
         models=None if key.models is None else frozenset(key.models),
-        limits=_merge(key.limits, default),
+        limits=key.limits.over(default),
         expires_at=key.expires,
         redaction=key.redaction,
         tools=None if key.tools is None else frozenset(key.tools),
@@ -165,7 +155,7 @@ def _from_row(row: KeyRow, default: Limits) -> Principal:
         project=row.project,
         role=row.role,
         models=None if row.models is None else frozenset(row.models),
-        limits=_merge(row.limits, default),
+        limits=row.limits.over(default),
         expires_at=row.expires_at,
         redaction=row.settings.get("redaction"),
         tools=None if tools is None else frozenset(tools),

@@ -84,7 +84,9 @@ async def create_key(state: State, wanted: KeyRequest) -> dict[str, Any]:
 async def list_keys(state: State) -> list[dict[str, Any]]:
     """Keys of the file and of the store, revoked ones included."""
     rows = [_file_key(p) for p in state.keyring.principals() if p.from_file]
-    return rows + [_stored_key(row) for row in await state.store.keys()]
+    return rows + [
+        _stored_key(row, state.keyring.default_limits) for row in await state.store.keys()
+    ]
 
 
 async def revoke_key(state: State, key_id: str) -> dict[str, Any]:
@@ -141,14 +143,14 @@ def _file_key(principal: Principal) -> dict[str, Any]:
     }
 
 
-def _stored_key(row: KeyRow) -> dict[str, Any]:
+def _stored_key(row: KeyRow, default: Limits) -> dict[str, Any]:
     return {
         "id": row.id,
         "name": row.name,
         "project": row.project,
         "role": row.role,
         "source": "store",
-        **_shown(row.models, row.limits),
+        **_shown(row.models, row.limits.over(default)),
         "created_at": row.created_at,
         "expires_at": row.expires_at,
         "revoked_at": row.revoked_at,

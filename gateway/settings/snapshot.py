@@ -7,7 +7,7 @@ its facts and price, an alias its time-outs, so that nobody looks anything up pe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from adapters.canonical.facts import Facts
@@ -141,6 +141,12 @@ class Limits:
     nano_per_day: int | None = None
     nano_per_month: int | None = None
     nano_total: int | None = None
+
+    def over(self, default: Limits) -> Limits:
+        """These, and those of ``default`` where they say nothing."""
+        names = (each.name for each in fields(self))
+        own = ((name, getattr(self, name)) for name in names)
+        return Limits(**{n: getattr(default, n) if v is None else v for n, v in own})
 
 
 @dataclass(frozen=True, slots=True)

@@ -235,6 +235,15 @@ class TestKeys:
         assert (row["models"], row["role"], row["project"]) == ("smart", "admin", "team")
         assert row["expires"] == "2099-01-31 00:00:00"
 
+    def test_the_list_shows_the_limits_that_hold(self, gateway: Gateway, config: Path) -> None:
+        """What a key does not say is as in ``[limits.default]``, there and in the list."""
+        config.write_text(config.read_text() + "[limits.default]\nrpm = 10\ntpm = 7\n")
+        gateway("keys", "create", "zoe", "--tpm", "5")
+        rows = json.loads(gateway("keys", "list", "--format", "json").out)
+        assert {row["name"]: row["limits"] for row in rows} == {
+            "dev": "10 rpm, 7 tpm", "zoe": "10 rpm, 5 tpm",
+        }  # fmt: skip
+
     def test_a_model_that_is_not_configured(self, gateway: Gateway) -> None:
         ran = gateway("keys", "create", "bob", "--models", "smrt")
         assert ran.code == Exit.FAILED
