@@ -188,13 +188,25 @@ def test_names_with_blanks_or_control_characters_are_refused(problems: Problems,
     assert problems(f'[models."{name}"]\ntargets = [{{ provider = "openai", model = "m" }}]\n')
 
 
-def test_no_toml_says_the_line(problems: Problems, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "line", "advice"),
+    [
+        ("[server]\nport = = 1\n", 2, "Texts stand in quotes"),
+        ("[server]\nhost = 127.0.0.1\n", 2, "Texts stand in quotes"),
+        ("[server]\nport = 1\nport = 2", 3, "The same key stands twice"),
+        ("[server]\n[store]\n[server]\n", 3, "The same table stands twice"),
+        ("[server]\nhost = 'local", 2, ""),
+    ],
+)
+def test_no_toml_says_the_line(tmp_path: Path, text: str, line: int, advice: str) -> None:
     file = tmp_path / "broken.toml"
-    file.write_text("[server]\nport = = 1\n")
+    file.write_text(text)
     with pytest.raises(ConfigError) as caught:
         load(file)
-    assert caught.value.problems[0].line == 2
-    assert "no valid TOML" in str(caught.value)
+    assert caught.value.problems[0].line == line
+    assert "is no valid TOML: " in str(caught.value)
+    assert advice in str(caught.value)
+    assert "end of document)" not in str(caught.value)
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe"])

@@ -30,7 +30,15 @@ from gateway.settings.problems import ConfigError, Problem
 from gateway.settings.snapshot import Snapshot
 
 FACTS_FILE = "models.toml"
-_PLACE = re.compile(r"\(at line (\d+), column (\d+)\)")
+_PLACE = re.compile(r"\(at (?:line (\d+), column \d+|end of document)\)")
+
+_TOML_ADVICE = {
+    "Invalid value": ' Texts stand in quotes: key = "text".',
+    "Expected newline": ' Texts stand in quotes: key = "text".',
+    "Cannot overwrite": " The same key stands twice.",
+    "Cannot declare": " The same table stands twice.",
+}
+"""By what the parser says: what the writer may not know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +104,16 @@ def read_toml(file: FilePath) -> tuple[dict[str, Any], dict[Path, int]]:
     except UnicodeDecodeError as error:
         raise ConfigError([Problem("", "is no UTF-8 text", str(file))]) from error
     except tomllib.TOMLDecodeError as error:
-        place = _PLACE.search(str(error))
-        message = f"is no valid TOML: {_PLACE.sub('', str(error)).strip()}"
-        line = int(place.group(1)) if place else None
-        raise ConfigError([Problem("", message, str(file), line)]) from error
+        raise ConfigError([_no_toml(str(error), text, file)]) from error
+
+
+def _no_toml(told: str, text: str, file: FilePath) -> Problem:
+    """The parser's complaint with its line, and with what is most often meant by it."""
+    place = _PLACE.search(told)
+    line = int(place[1]) if place and place[1] else len(text.splitlines()) or None
+    advice = next((words for sign, words in _TOML_ADVICE.items() if sign in told), "")
+    message = f"is no valid TOML: {_PLACE.sub('', told).strip()}.{advice}"
+    return Problem("", message, str(file), line)
 
 
 def shipped(name: str) -> FilePath:
