@@ -8,7 +8,7 @@ else each turn would hold all earlier ones twice.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from adapters.wire.json import dumps
@@ -25,15 +25,18 @@ def merged(given: Any, output: Any) -> Any:
     return without_history(output)
 
 
-def remembered(turns: Sequence[Mapping[str, Any]], history: int) -> list[dict[str, Any]]:
+def remembered(
+    turns: int, history: int, outputs: Callable[[int], Mapping[str, Any]]
+) -> list[dict[str, Any]]:
     """The history that the next turn sees.
 
-    :param turns: the outputs by node of each finished turn, the first one first.
+    :param turns: how many are finished; they count from 1.
+    :param outputs: of a turn, by node; asked for no more than are kept.
     """
     kept: list[dict[str, Any]] = []
     room = MAX_BYTES
-    for number in range(len(turns), max(0, len(turns) - history), -1):
-        turn = {"turn": number, "outputs": without_history(turns[number - 1])}
+    for number in range(turns, max(0, turns - history), -1):
+        turn = {"turn": number, "outputs": without_history(outputs(number))}
         room -= len(dumps(turn))
         if room < 0:
             break

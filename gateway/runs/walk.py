@@ -84,8 +84,7 @@ class Walk:
             wrong = self.check(flow.input_schema, given.get("input"))
             if wrong:
                 return Result(error=misfit(place, wrong))
-        head, known = f"{place}/" if place else "", self.run.nodes
-        states = {node.id: known.get(head + node.id) for node in flow.nodes}
+        states = self._states(place, flow)
         result = _result(flow, states)
         if result is not None:
             return result
@@ -93,7 +92,7 @@ class Walk:
         settings = {name: one.get("default") for name, one in flow.settings.items()}
         scope = {"settings": settings, "workflow": flow.name, **given, "nodes": outputs}
         for node in flow.nodes:
-            spot = Spot(node, head + node.id, scope)
+            spot = Spot(node, under(place, node.id), scope)
             state = states[node.id]
             if state is None:
                 self._consider(spot, flow, states)
@@ -102,6 +101,15 @@ class Walk:
             elif state.status == "resting":
                 self._rest(spot, state)
         return None
+
+    def settled(self, place: str, flow: WorkflowSpec) -> Result | None:
+        """How a graph ended; ``None`` while it has not. Nothing in it is pushed on."""
+        return _result(flow, self._states(place, flow))
+
+    def _states(self, place: str, flow: WorkflowSpec) -> dict[str, Node | None]:
+        """Where a graph's nodes stand; a long map asks for many graphs."""
+        head, known = f"{place}/" if place else "", self.run.nodes
+        return {node.id: known.get(head + node.id) for node in flow.nodes}
 
     def begun(self, place: str, flow: WorkflowSpec) -> bool:
         """Whether anything of the graph at ``place`` has begun."""
