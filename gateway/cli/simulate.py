@@ -58,6 +58,7 @@ async def _simulate(host: str, number: int) -> None:
     async with running(host, number, keep=100) as simulator:
         say(f"simulator: {simulator.url}/v1 speaks OpenAI Chat and Responses")
         say(f"simulator: {simulator.url} speaks Anthropic Messages")
+        say("simulator: model names say what it does (gateway simulate --list); Ctrl-C ends it")
         await stop.wait()
 
 
