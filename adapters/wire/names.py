@@ -87,8 +87,9 @@ def lost_names(origin: Dialect, extras: Mapping[str, Any], where: str) -> Iterat
         path = f"{where}.{name}" if where else name
         if origin == RESPONSES and name in _ANSWERED:
             continue
-        if origin == RESPONSES and name == _ITEM:
-            yield from lost_names(origin, value, where.rpartition(".content[")[0])
+        around, in_item, _ = where.rpartition(".content[")
+        if origin == RESPONSES and name == _ITEM and in_item and isinstance(value, Mapping):
+            yield from lost_names(origin, value, around)
         elif name in PARTLY[origin] and isinstance(value, Mapping):
             yield from lost_names(origin, value, path)
         elif value is not None and ANYWAY[origin].get(name, ...) != value:

@@ -37,7 +37,7 @@ def details(thoughts: Iterable[Thinking], first: int = 0) -> list[Mapping[str, A
     found: list[Mapping[str, Any]] = []
     for thinking in thoughts:
         foreign = thinking.extras.get(FOREIGN)
-        if foreign is not None:
+        if isinstance(foreign, list):
             found.extend(foreign)
         elif not _is_plain(thinking):
             found.append(_detail(thinking, first + len(found)))
@@ -80,8 +80,13 @@ def _detail(thinking: Thinking, index: int) -> Mapping[str, Any]:
 def field_of(thinking: Thinking) -> str:
     """The field of a chat message that ``thinking`` was read from."""
     if thinking.dialect == "openai-chat" and FOREIGN not in thinking.extras and _is_plain(thinking):
-        return str(thinking.extras.get(FIELD, PLAIN))
+        return text_field(thinking)
     return FOREIGN
+
+
+def text_field(thinking: Thinking) -> str:
+    """The field for the plain text of ``thinking``: as it came, and never another one."""
+    return RARER if thinking.extras.get(FIELD) == RARER else PLAIN
 
 
 def thoughts(message: Mapping[str, Any]) -> list[Thinking]:
@@ -106,7 +111,7 @@ def _from_details(given: Sequence[Any]) -> list[Thinking]:
     for detail in given:
         if not isinstance(detail, Mapping):
             continue
-        dialect = FORMATS.get(detail.get("format") or "")
+        dialect = FORMATS.get(_text(detail.get("format")) or "")
         if dialect is None:
             foreign.append(detail)
             continue

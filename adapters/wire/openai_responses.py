@@ -165,6 +165,9 @@ def call_item(part: ToolCall, call_id: str) -> dict[str, Any]:
     return {"type": kind, "call_id": call_id, "name": part.name, field: part.arguments}
 
 
+AROUND = "item"
+"""The extra of a content part that keeps the fields of the message item around it."""
+
 CUSTOM_FIELDS = ("name", "description", "format")
 """What a custom tool is made of, here and in Chat, which nests it under ``custom``."""
 
@@ -174,16 +177,16 @@ CUSTOM_FIELDS = ("name", "description", "format")
 def output_part_of(part: Mapping[str, Any], item: Mapping[str, Any]) -> Text | Refusal | Opaque:
     """One content part of an output ``message`` item.
 
-    ``extras["item"]`` says which message it stood in (its ``id``, ``phase`` …), so that the
+    ``extras[AROUND]`` says which message it stood in (its ``id``, ``phase`` …), so that the
     message can be put together again.
     """
     kind = part.get("type")
     if kind == "output_text":
-        extras = rest(part, "type", "text", "annotations", "logprobs")
+        extras = rest(part, "type", "text", "annotations", "logprobs", AROUND)
         cited = tuple(list_at(part, "annotations"))
         return Text(text_at(part, "text", ""), cited, item_extras(item, extras))
     if kind == "refusal":
-        extras = rest(part, "type", "refusal")
+        extras = rest(part, "type", "refusal", AROUND)
         return Refusal(text_at(part, "refusal", ""), item_extras(item, extras))
     return content_opaque(part)
 
@@ -191,7 +194,7 @@ def output_part_of(part: Mapping[str, Any], item: Mapping[str, Any]) -> Text | R
 def item_extras(item: Mapping[str, Any], extras: Mapping[str, Any]) -> Mapping[str, Any]:
     """A content part's extras: its own, and the fields of the message it stood in."""
     around = rest(item, "type", "role", "content", "status")
-    return {**extras, "item": around} if around else extras
+    return {**extras, AROUND: around} if around else extras
 
 
 _CONTENT = "content:"

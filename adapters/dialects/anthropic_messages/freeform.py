@@ -54,7 +54,8 @@ def _format(form: Any, where: str, notes: Notes) -> str:
         notes.extras({name: told[name] for name in told if name != "type"}, where)
         return "The tool's input, as plain text."
     notes.adjust(where, form.get("type"), "words")
-    grammar = form.get("grammar", form)
+    inner = form.get("grammar")
+    grammar = inner if isinstance(inner, Mapping) else form  # chat nests it
     syntax, rules = grammar.get("syntax", "given"), grammar.get("definition", "")
     return f"The tool's input, as plain text that follows this {syntax} grammar:\n{rules}"
 

@@ -192,8 +192,9 @@ class MessageWriter:
         if kept:
             written["reasoning_details"] = kept
         elif plain:
-            field = plain[0].extras.get(openai_reasoning.FIELD, openai_reasoning.PLAIN)
-            written[field] = "".join(thinking.text for thinking in plain)
+            written[openai_reasoning.text_field(plain[0])] = "".join(
+                thinking.text for thinking in plain
+            )
         return written
 
     def _call(self, call: ToolCall, path: str) -> Json:

@@ -71,10 +71,13 @@ def _restored(kept: Mapping[str, Any], text: str) -> Thinking:
     sections = kept.get("summary")
     if not all(isinstance(value, str | None) for value in (*texts.values(), *(sections or ()))):
         raise TypeError("a sealed field is no text")
+    extras = kept.get("extras") or NO_EXTRAS
+    if not isinstance(extras, Mapping):
+        raise TypeError("extras are no object")
     return Thinking(
         text if sections is None else "".join(sections),
         dialect=dialect,
         summary=None if sections is None else tuple(sections),
-        extras=kept.get("extras") or NO_EXTRAS,
+        extras=extras,
         **texts,
     )

@@ -204,16 +204,32 @@ class FunctionTool(TypedDict, total=False):
 
 
 @_OPEN
+class Custom(TypedDict, total=False):
+    name: Required[NonEmpty]
+    description: str | None
+    format: JsonObject | None
+
+
+@_OPEN
+class CustomTool(TypedDict, total=False):
+    type: Required[Literal["custom"]]
+    custom: Required[Custom]
+
+
+@_OPEN
 class OtherTool(TypedDict, total=False):
     type: Required[NonEmpty]
 
 
 def _tool_type(value: Any) -> str:
-    return "function" if isinstance(value, dict) and value.get("type") == "function" else "other"
+    kind = value.get("type") if isinstance(value, dict) else None
+    return kind if kind in ("function", "custom") else "other"
 
 
 Tool = Annotated[
-    Annotated[FunctionTool, Tag("function")] | Annotated[OtherTool, Tag("other")],
+    Annotated[FunctionTool, Tag("function")]
+    | Annotated[CustomTool, Tag("custom")]
+    | Annotated[OtherTool, Tag("other")],
     Discriminator(_tool_type),
 ]
 

@@ -28,6 +28,7 @@ from adapters.canonical.parts import (
 from adapters.canonical.request import Message
 from adapters.wire import data_url
 from adapters.wire.openai_responses import (
+    AROUND,
     CALL_FIELD,
     DIALECT,
     call_of,
@@ -156,10 +157,15 @@ class ItemReader:
     def _content(self, content: str | list[Json], where: str, name: str = "content") -> Any:
         if isinstance(content, str):
             return (Text(content),)
-        return tuple(
-            CONTENT.get(part["type"], _unknown)(part, f"{where}.{name}[{number}]")
-            for number, part in enumerate(content)
-        )
+        parts: list[Part] = []
+        for number, part in enumerate(content):
+            path = f"{where}.{name}[{number}]"
+            if AROUND in part:
+                # Our own word for the item around a part; no caller's field may pass for it.
+                self.dropped.append(f"{path}.{AROUND}")
+                part = {n: v for n, v in part.items() if n != AROUND}
+            parts.append(CONTENT.get(part["type"], _unknown)(part, path))
+        return tuple(parts)
 
 
 ITEMS: Mapping[str, Callable[[ItemReader, Json, str], None]] = {
@@ -187,9 +193,9 @@ def _placed(part: Part, around: Json) -> Part:
     if not around:
         return part
     if isinstance(part, Text):
-        return Text(part.text, part.citations, {**part.extras, "item": around})
+        return Text(part.text, part.citations, {**part.extras, AROUND: around})
     if isinstance(part, Refusal):
-        return Refusal(part.text, {**part.extras, "item": around})
+        return Refusal(part.text, {**part.extras, AROUND: around})
     return part
 
 

@@ -54,6 +54,7 @@ def _type_among(*known: str, absent: str = "other") -> Callable[[Any], str]:
 class TextContent(TypedDict, total=False):
     type: Required[str]
     text: Required[str]
+    annotations: FastList[JsonObject] | None
 
 
 @_OPEN
@@ -213,9 +214,19 @@ class FunctionTool(TypedDict, total=False):
     strict: bool | None
 
 
+@_OPEN
+class CustomTool(TypedDict, total=False):
+    type: Required[Literal["custom"]]
+    name: Required[NonEmpty]
+    description: str | None
+    format: JsonObject | None
+
+
 Tool = Annotated[
-    Annotated[FunctionTool, Tag("function")] | Annotated[OtherTyped, Tag("other")],
-    Discriminator(_type_among("function")),
+    Annotated[FunctionTool, Tag("function")]
+    | Annotated[CustomTool, Tag("custom")]
+    | Annotated[OtherTyped, Tag("other")],
+    Discriminator(_type_among("function", "custom")),
 ]
 
 
