@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -49,6 +49,7 @@ _SAID = frozenset(
 _OF_THE_SAME = ("not", "if", "then", "else", "dependentRequired", "dependentSchemas")
 """Limits that speak of the object's own properties, and might want one that it has not got."""
 _UNIONS = ("anyOf", "oneOf")
+_IN_PLACE = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else"})
 _LOOKS_AROUND = re.compile(r"\(\?(?:[=!]|<[=!])|\\[1-9]|\\k<")
 _REFERENCE = re.compile(r"#/(\$defs|definitions)/([^/~%]+)")
 
@@ -347,22 +348,45 @@ def _unsupported(written: Mapping[str, Any]) -> dict[str, Any]:
 
 def _check_names(schema: Mapping[str, Any], lacking: Mapping[str, Any]) -> None:
     """A closed object can't hold a property that only one of its conditions speaks of."""
-    known = set(schema.get("properties") or ())
     for keyword in (*_OF_THE_SAME, *_UNIONS):
-        if keyword in lacking and not set(_mentioned(lacking[keyword])) <= known:
+        if keyword in lacking and not _knows({keyword: lacking[keyword]}, schema):
             raise _NoStrictForm
 
 
-def _mentioned(node: Any) -> Iterator[str]:
-    """The names of properties in a condition."""
-    if isinstance(node, list):
-        for one in node:
-            yield from _mentioned(one)
-    if not isinstance(node, Mapping):
-        return
-    for keyword, value in node.items():
-        if keyword == "properties" and isinstance(value, Mapping):
-            yield from value
-        elif keyword == "required" and isinstance(value, list):
-            yield from (name for name in value if isinstance(name, str))
-        yield from _mentioned(value)
+def _knows(condition: Any, schema: Any) -> bool:
+    """Whether ``schema`` has every property that ``condition`` speaks of."""
+    if isinstance(condition, list):
+        return all(_knows(one, schema) for one in condition)
+    if not isinstance(condition, Mapping):
+        return True
+    known, branches = _own(schema)
+    if branches:
+        return any(_knows(condition, branch) for branch in branches)
+    inside = _mapping(condition.get("properties"))
+    spoken = {*_names(condition.get("required")), *inside}
+    for names in _mapping(condition.get("dependentRequired")).values():
+        spoken.update(_names(names))
+    return (
+        spoken <= known.keys()
+        and all(_knows(inner, known[name]) for name, inner in inside.items())
+        and all(_knows(condition[keyword], schema) for keyword in _IN_PLACE & condition.keys())
+        and all(_knows(one, schema) for one in _mapping(condition.get("dependentSchemas")).values())
+        and _knows(condition.get("items"), known.get("*"))
+    )
+
+
+def _own(schema: Any) -> tuple[Mapping[str, Any], list[Any]]:
+    """The properties of ``schema``, its items as ``*``; or its alternatives, if it has those."""
+    if not isinstance(schema, Mapping):
+        return {}, []
+    found = schema.get("anyOf") or schema.get("oneOf")
+    branches = found if isinstance(found, list) and not is_object(schema) else []
+    return {**_mapping(schema.get("properties")), "*": schema.get("items")}, branches
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _names(value: Any) -> list[str]:
+    return [name for name in value if isinstance(name, str)] if isinstance(value, list) else []

@@ -92,6 +92,18 @@ def test_a_null_of_its_own_is_kept() -> None:
                 "description": '(anyOf: [{"required":["x"]},{"required":["y"]}])',
             },
         ),
+        (
+            {
+                **closed(x=TEXT, y={"anyOf": [closed(k=TEXT), closed(m=TEXT)]}),
+                "if": {"properties": {"x": {"const": "a"}}},
+                "then": {"properties": {"y": {"properties": {"k": {"const": "b"}}}}},
+            },
+            {
+                **closed(x=TEXT, y={"anyOf": [closed(k=TEXT), closed(m=TEXT)]}),
+                "description": '(if: {"properties":{"x":{"const":"a"}}}; '
+                'then: {"properties":{"y":{"properties":{"k":{"const":"b"}}}}})',
+            },
+        ),
         ({"oneOf": [TEXT, {"type": "null"}]}, {"anyOf": [TEXT, {"type": "null"}]}),
         ({"allOf": [TEXT], "description": "x"}, {"type": "string", "description": "x"}),
         ({"enum": ["a", None]}, {"enum": ["a", None], "type": ["string", "null"]}),
@@ -170,6 +182,10 @@ def test_recursion_is_fine() -> None:
         closed(a={"anyOf": [TEXT], "oneOf": [TEXT]}),
         closed(a={"$ref": "#/properties/b"}, b=TEXT),
         {**closed(a=TEXT), "if": {"required": ["a"]}, "then": {"required": ["z"]}},
+        {**closed(a=closed(b=TEXT)), "not": {"properties": {"a": {"required": ["z"]}}}},
+        {**closed(a=TEXT), "dependentRequired": {"a": ["z"]}},
+        {**closed(a=TEXT), "dependentSchemas": {"a": {"properties": {"z": TEXT}}}},
+        {**closed(a=TEXT), "anyOf": [{"required": ["a"]}, {"required": ["z"]}]},
         {"type": "object", "properties": {"a": TEXT}, "required": ["b"]},
         {**closed(a=REF), "$defs": {"d": {**POINT, "properties": {"x": TEXT, "again": REF}}}},
         {"type": "object", "properties": {"a": {"anyOf": [TEXT, {"$ref": "#"}]}}},
@@ -193,6 +209,46 @@ def test_what_has_no_strict_form(schema: dict[str, Any]) -> None:
 )
 def test_what_is_no_schema_has_no_strict_form(parameters: dict[str, Any]) -> None:
     assert strict(parameters) is None
+
+
+WORDS = st.sampled_from(
+    [
+        "type",
+        "properties",
+        "required",
+        "anyOf",
+        "oneOf",
+        "allOf",
+        "not",
+        "if",
+        "then",
+        "items",
+        "dependentRequired",
+        "$ref",
+        "$defs",
+        "dependentSchemas",
+        "prefixItems",
+        "enum",
+        "const",
+        "additionalProperties",
+        "object",
+        "array",
+        "string",
+        "a",
+        "#",
+        "#/$defs/a",
+    ]
+)
+JUNK = st.recursive(
+    st.none() | st.booleans() | st.integers() | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=4),
+    max_leaves=25,
+)
+
+
+@given(st.dictionaries(WORDS, JUNK, max_size=5), st.booleans())
+def test_no_json_is_too_odd_to_be_judged(parameters: dict[str, Any], is_object: bool) -> None:
+    strict({**parameters, "type": "object"} if is_object else parameters)
 
 
 def test_a_foreign_tool_is_strict_only_as_it_stands() -> None:
