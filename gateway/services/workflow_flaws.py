@@ -27,6 +27,10 @@ TOOL = "tool:"
 """The head of the names of agents that stand for a single tool."""
 
 
+MAX_TOLD = 20
+"""Flaws that a caller is told at once; an error's body is bounded. ``gateway check`` tells all."""
+
+
 @dataclass(frozen=True, slots=True)
 class World:
     """What a workflow may rely on: agents by name, chat models, tools."""
@@ -58,15 +62,19 @@ def flaws(made: Compiled, world: World) -> list[Flaw]:
 
 
 def refused(found: Iterable[Flaw]) -> Fault:
-    """The fault that tells a caller all of them."""
+    """The fault that tells a caller of them."""
     listed = list(found)
-    lines = [": ".join(part for part in flaw if part).rstrip(".") for flaw in listed]
+    lines = [": ".join(part for part in flaw if part).rstrip(".") for flaw in listed[:MAX_TOLD]]
+    if len(listed) > MAX_TOLD:
+        lines.append(f"and {len(listed) - MAX_TOLD} more, told when these are mended")
     return Fault(
         "bad_request",
         f"The workflow can't run: {'; '.join(lines)}.",
         param=listed[0].path or "workflow",
         code="invalid_workflow",
-        data={"errors": [{"path": flaw.path, "message": flaw.message} for flaw in listed]},
+        data={
+            "errors": [{"path": flaw.path, "message": flaw.message} for flaw in listed[:MAX_TOLD]]
+        },
     )
 
 

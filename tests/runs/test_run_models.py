@@ -269,6 +269,14 @@ async def test_a_response_of_an_agent_is_kept_and_gone_on_from(
         assert done.type == "response.completed"
         kept = await oai.responses.retrieve(done.response.id)
         assert kept.previous_response_id == second.id
+        conversation = await oai.conversations.create()
+        for text in ("one", "two"):
+            await oai.responses.create(
+                model="agent:helper", input=text, conversation=conversation.id
+            )
+        items = await oai.conversations.items.list(conversation.id, order="asc")
+        said = [item.content[0].text async for item in items]  # type: ignore[union-attr]
+        assert said == ["one", "one", "two", "two"]
         with pytest.raises(openai.BadRequestError):
             await oai.responses.create(
                 model="agent:helper", input="x", previous_response_id="resp_none"
