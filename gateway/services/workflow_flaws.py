@@ -64,17 +64,16 @@ def flaws(made: Compiled, world: World) -> list[Flaw]:
 def refused(found: Iterable[Flaw]) -> Fault:
     """The fault that tells a caller of them."""
     listed = list(found)
-    lines = [": ".join(part for part in flaw if part).rstrip(".") for flaw in listed[:MAX_TOLD]]
-    if len(listed) > MAX_TOLD:
-        lines.append(f"and {len(listed) - MAX_TOLD} more, told when these are mended")
+    told = listed[:MAX_TOLD]
+    lines = [": ".join(part for part in flaw if part).rstrip(".") for flaw in told]
+    if len(listed) > len(told):
+        lines.append(f"and {len(listed) - len(told)} more, told when these are mended")
     return Fault(
         "bad_request",
         f"The workflow can't run: {'; '.join(lines)}.",
         param=listed[0].path or "workflow",
         code="invalid_workflow",
-        data={
-            "errors": [{"path": flaw.path, "message": flaw.message} for flaw in listed[:MAX_TOLD]]
-        },
+        data={"errors": [{"path": flaw.path, "message": flaw.message} for flaw in told]},
     )
 
 
