@@ -226,6 +226,13 @@ class WorkflowSpec:
                 yield node.id, node.workflow.workflow
 
 
+def teams(flow: WorkflowSpec) -> Iterator[Team]:
+    """Every team in a workflow and in all workflows in it."""
+    yield from (node.team for node in flow.nodes if node.team is not None)
+    for _, body in flow.bodies():
+        yield from teams(body)
+
+
 def set_to(flow: WorkflowSpec, chosen: Mapping[str, Any]) -> WorkflowSpec:
     """The workflow with these values for its settings."""
     settings = {

@@ -228,7 +228,7 @@ def fit(agent: AgentSpec, principal: Principal, snapshot: Snapshot, registry: Re
     """
     place = f"agent {agent.name!r}"
     if agent.model:  # else it stands for a single tool, and nobody speaks
-        _fit_model(agent.model, place, principal, snapshot)
+        fit_model(agent.model, place, principal, snapshot)
     named_tools = [name for name in agent.tools if ":" not in name]
     tools = registry.specs([name for name in named_tools if not registry.awaited(name)])
     allowed = principal.tools
@@ -271,7 +271,11 @@ def permitted(agent: AgentSpec, principal: Principal) -> bool:
     return may_talk and all(_may(principal.tools, name) for name in tools)
 
 
-def _fit_model(model: str, place: str, principal: Principal, snapshot: Snapshot) -> None:
+def fit_model(model: str, place: str, principal: Principal, snapshot: Snapshot) -> None:
+    """Check that this key can talk to ``model``, which is that of ``place``.
+
+    :raises Fault: ``unknown_model`` or ``forbidden``.
+    """
     alias = snapshot.aliases.get(model)
     if alias is None or alias.kind != "chat":
         names = [one for one in snapshot.aliases if principal.may_use(one)]

@@ -23,12 +23,13 @@ from gateway.runs.arguments import Check
 from gateway.runs.budget import least
 from gateway.runs.spec import AgentSpec, Flow, Plan, RunSpec
 from gateway.runs.workflow_check import Flaw
-from gateway.runs.workflow_spec import WorkflowSpec, set_to
+from gateway.runs.workflow_spec import WorkflowSpec, set_to, teams
 from gateway.services.agents import (
     MAX_REACHED,
     Agents,
     file_agents,
     fit,
+    fit_model,
     permitted,
 )
 from gateway.services.runs import Reached, Runs
@@ -147,6 +148,8 @@ class Workflows:
         )
         for agent in reached:
             fit(agent, principal, self._snapshot, self._registry)
+        for model in _to_be_used(flow):
+            fit_model(model, "a team's factory", principal, self._snapshot)
         return RunSpec(
             kind="workflow",
             agent=flow.name,
@@ -183,8 +186,10 @@ class Workflows:
         """The configuration's workflows whose agents, models and tools this key may use."""
         agents, found = self._runs.agents(principal), []
         for name in self.written:
-            reached, _ = await self._reached(agents, self.compiled(name), ())
-            if all(permitted(agent, principal) for agent in reached):
+            made = self.compiled(name)
+            reached, _ = await self._reached(agents, made, ())
+            models = all(principal.may_use(model) for model in _to_be_used(made.workflow))
+            if models and all(permitted(agent, principal) for agent in reached):
                 found.append(name)
         return found
 
@@ -281,6 +286,11 @@ class Workflows:
         if len([name for name in found if ":" not in name]) > MAX_REACHED:
             missing.append(Flaw("nodes", f"more than {MAX_REACHED} agents are reached"))
         return tuple(found.values()), missing
+
+
+def _to_be_used(flow: WorkflowSpec) -> list[str]:
+    """The models of agents that are yet to be made."""
+    return [model for team in teams(flow) for model in team.models]
 
 
 def _flow_tools(agent: AgentSpec) -> list[str]:

@@ -54,6 +54,16 @@ needs = ["never"]
 kind = "branch"
 cases = [{ when = { from = "/input/n", equals = -1 }, to = ["unused"] }]
 
+[workflows.crew]
+output = { from = "/nodes/team" }
+[workflows.crew.nodes.team]
+kind = "team"
+coordinator = { name = "chief", model = "m-openai" }
+planner = { name = "planner", model = "m-openai" }
+publisher = { name = "publisher", model = "m-openai" }
+members = [{ name = "member", model = "m-openai" }]
+factory = { agent = { name = "maker", model = "m-openai" }, models = ["scripted"] }
+
 [[keys]]
 name = "narrow"
 key = "${CHAT}"
@@ -83,7 +93,7 @@ async def test_a_key_sees_and_runs_what_it_may_use(
 ) -> None:
     async with doors(tmp_path, monkeypatch) as (g, oai, _):
         everything = {one.id async for one in oai.models.list()}
-        assert everything >= {"agent:helper", "agent:sloth", "agent:caller", "workflow:greet"}
+        assert everything >= {"agent:helper", "agent:sloth", "agent:caller", "workflow:crew"}
         narrow = openai.AsyncOpenAI(api_key="narrow-key", base_url=f"{g.url}/v1")
         async with narrow:
             seen = {one.id async for one in narrow.models.list()}
@@ -94,7 +104,7 @@ async def test_a_key_sees_and_runs_what_it_may_use(
             for model in everything - seen:
                 with pytest.raises(openai.NotFoundError):
                     await narrow.models.retrieve(model)
-            for model in ("agent:helper", "agent:sloth", "agent:caller"):
+            for model in ("agent:helper", "agent:sloth", "agent:caller", "workflow:crew"):
                 with pytest.raises(openai.PermissionDeniedError):
                     await narrow.chat.completions.create(
                         model=model, messages=[{"role": "user", "content": "x"}]
