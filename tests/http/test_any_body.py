@@ -40,6 +40,19 @@ DOORS: dict[str, dict[str, Any]] = {
     "/v1/responses": {**RESPONSES_BODY, "tool_choice": "auto", "truncation": "auto"},
     "/v1/messages": MESSAGES_BODY,
 }
+MORE: dict[str, dict[str, Any]] = {
+    "/v1/messages/count_tokens": {n: v for n, v in MESSAGES_BODY.items() if n != "max_tokens"},
+    "/v1/responses/input_tokens": {**RESPONSES_BODY, "tool_choice": "auto"},
+    "/v1/completions": {
+        "prompt": "hi",
+        "echo": True,
+        "n": 2,
+        "stop": ["x"],
+        "logit_bias": {"5": 1},
+        "stream_options": {"include_usage": True},
+    },
+}
+"""Doors whose bodies are nearly those, or smaller."""
 VALUES: tuple[Any, ...] = (
     *(None, True, False, 0, 1, -1, 2**63, 2**70, 1.5, 1e308, "", "a", "auto", "\x00", "\U0001f600"),
     *([], {}, [[]], [None], [{}], {"": ""}, {"type": []}, "x" * 300),
@@ -82,11 +95,11 @@ def spoil(body: dict[str, Any], chance: random.Random) -> None:
 
 
 @pytest.mark.parametrize("model", PLACES)
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("door", [*DOORS, *MORE])
 async def test_no_body_is_the_gateways_mistake(g: Harness, door: str, model: str) -> None:
     chance = random.Random(door + model)
     for _ in range(BODIES):
-        body = copy.deepcopy(DOORS[door])
+        body = copy.deepcopy({**DOORS, **MORE}[door])
         for _ in range(chance.choice((1, 1, 2))):
             spoil(body, chance)
         text = json.dumps({**body, "model": model, "stream": chance.random() < 0.3})

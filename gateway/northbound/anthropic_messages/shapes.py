@@ -253,13 +253,6 @@ class Counted(TypedDict, total=False):
     output_config: OutputConfig | None
     output_format: Format | None
     cache_control: JsonObject | None
-
-
-@_OPEN
-class Body(Counted, total=False):
-    """Every field that :mod:`~gateway.northbound.anthropic_messages.fields` maps by itself."""
-
-    max_tokens: Required[Annotated[int, Field(ge=0, le=MOST_TOKENS)]]
     temperature: Annotated[float, Field(ge=0, le=1)] | None
     top_p: Annotated[float, Field(ge=0, le=1)] | None
     top_k: Annotated[int, Field(ge=0)] | None
@@ -267,6 +260,13 @@ class Body(Counted, total=False):
     stream: bool | None
     metadata: Metadata | None
     service_tier: NonEmpty | None
+
+
+@_OPEN
+class Body(Counted, total=False):
+    """Every field that :mod:`~gateway.northbound.anthropic_messages.fields` maps by itself."""
+
+    max_tokens: Required[Annotated[int, Field(ge=0, le=MOST_TOKENS)]]
 
 
 BODY = TypeAdapter(Body)
