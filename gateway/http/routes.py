@@ -24,6 +24,7 @@ from gateway.http.idempotent import Idempotent
 from gateway.http.middleware import INTERNAL, App, Direct, Front, dialect_of
 from gateway.northbound.anthropic_messages import MESSAGES
 from gateway.northbound.base import Northbound
+from gateway.northbound.body import MAX_ERRORS, rule
 from gateway.northbound.completions import COMPLETIONS
 from gateway.northbound.errors import envelope
 from gateway.northbound.openai_chat import CHAT
@@ -112,9 +113,9 @@ async def _on_http(request: Request, error: Exception) -> Response:
 
 async def _on_invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    problems = error.errors()[:5]
-    text = "; ".join(f"{_place(p)}: {p['msg']}" for p in problems)
-    return _answer(request, Fault("bad_request", text, param=_place(problems[0])))
+    problems = error.errors()[:MAX_ERRORS]
+    text = "; ".join(f"{_place(problem)} {rule(problem)}" for problem in problems)
+    return _answer(request, Fault("bad_request", f"{text}.", param=_place(problems[0])))
 
 
 async def _on_accident(request: Request, error: Exception) -> Response:

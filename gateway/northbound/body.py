@@ -104,7 +104,7 @@ def problems(
 def _told(error: ValidationError, value: Mapping[str, Any]) -> list[tuple[str, str]]:
     """By path, what is wrong; of a choice of shapes, with the one that the caller has begun."""
     details = error.errors(include_url=False, include_input=False)
-    told = [(_path(detail, value), _rule(detail)) for detail in details]
+    told = [(_path(detail, value), rule(detail)) for detail in details]
     begun = {at[:cut] for at, _ in told for cut in range(len(at)) if at[cut] in ".["}
     return _each_once(
         one
@@ -142,6 +142,7 @@ _RULES: Mapping[str, str] = {
     "string_type": "must be a string",
     "int_type": "must be an integer",
     "int_from_float": "must be an integer",
+    "int_parsing": "must be an integer",
     "float_type": "must be a number",
     "finite_number": "must be a finite number",
     "bool_type": "must be true or false",
@@ -156,8 +157,9 @@ _RULES: Mapping[str, str] = {
 """Pydantic's error types in a caller's words."""
 
 
-def _rule(detail: ErrorDetails) -> str:
-    """What is wanted there. Only the message for a wrong tag repeats the caller's value."""
+def rule(detail: ErrorDetails) -> str:
+    """What is wanted there, without the place. Only for a wrong tag is the caller's value
+    repeated."""
     if detail["type"] == "union_tag_invalid":
         return f"must be one of {detail.get('ctx', {}).get('expected_tags')}"
     own = _RULES.get(detail["type"])

@@ -9,7 +9,7 @@ import zlib
 import pytest
 import zstandard
 
-from tests.harness import ADMIN, Harness
+from tests.harness import ADMIN, KEY, Harness
 
 HI = {"model": "m-openai", "messages": [{"role": "user", "content": "hi"}]}
 DEEP = b'{"model":"m-openai","messages":' + b"[" * 5000 + b"]" * 5000 + b"}"
@@ -193,3 +193,19 @@ async def test_an_operator_s_mistakes_are_told_in_the_same_words_as_a_caller_s(
     assert answer.status == 400
     assert says in answer.json()["error"]["message"]
     assert answer.json()["error"]["param"] == param
+
+
+@pytest.mark.parametrize(
+    ("query", "says", "param"),
+    [
+        ("runs?limit=x", "limit must be an integer.", "limit"),
+        ("runs?limit=1000", "limit must be less than or equal to 100.", "limit"),
+        ("plans/x?version=a", "version must be an integer.", "version"),
+    ],
+)
+async def test_a_query_is_told_in_the_same_words_as_a_body(
+    g: Harness, query: str, says: str, param: str
+) -> None:
+    async with g.http.get(f"{g.url}/{query}", headers={"authorization": f"Bearer {KEY}"}) as reply:
+        error = (await reply.json())["error"]
+    assert (reply.status, error["message"], error["param"]) == (400, says, param)
