@@ -124,3 +124,12 @@ async def test_a_workflow_can_be_drawn(tmp_path: Path, capsys: Any, monkeypatch:
         assert "n_route -->|case 1| n_urgent" in chart
         assert "n_route -->|else| n_short" in chart
         assert main(["runs", "graph", "none", "--config", config]) != 0
+
+
+def test_the_example_configuration_has_them_all(capsys: Any) -> None:
+    """Whoever has just cloned can check, serve and draw them without a key."""
+    config = str(CONFIG / "examples" / "workflows.toml")
+    assert main(["check", "--config", config]) == 0
+    for file in (CONFIG / "workflows").glob("*.toml"):
+        assert main(["runs", "graph", file.stem, "--config", config]) == 0
+        assert "flowchart TD" in capsys.readouterr().out
