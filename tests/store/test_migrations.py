@@ -146,7 +146,7 @@ async def test_the_command_line_changes_no_schema_under_a_running_server(
         known = migrations("sqlite")
         more = Migration(len(known) + 1, "more", "CREATE TABLE more (a);", "m")
         monkeypatch.setattr(database, "migrations", lambda kind: (*known, more))
-        with pytest.raises(StoreError, match="being served"):
+        with pytest.raises(StoreError, match=r"Restart that gateway .* then try again"):
             await Books(sqlite_url, serving=False).__aenter__()
     monkeypatch.setattr(database, "migrations", steps.migrations)
     async with Books(sqlite_url, serving=False):

@@ -136,7 +136,14 @@ class Database:
         """A schema may not change under a running gateway: only the lock's holder migrates."""
         lock = FileLock(self.path)
         if not self._serving:
-            lock.acquire()
+            try:
+                lock.acquire()
+            except StoreError as error:
+                raise StoreError(
+                    f"{self.path.name} was made by an older version, and a gateway of that version "
+                    "is serving it. Restart that gateway with this version, which brings the file "
+                    "up to date; then try again."
+                ) from error
         try:
             conn.execute("PRAGMA synchronous = FULL")
             conn.execute("BEGIN IMMEDIATE")
