@@ -21,6 +21,7 @@ import uvicorn
 
 from adapters import simulator as sim
 from gateway.app import running
+from gateway.http.coalescing import Coalescing
 from gateway.services.state import State
 from gateway.settings.load import Overrides, load
 
@@ -158,12 +159,17 @@ class Answer:
 
 @contextlib.asynccontextmanager
 async def served(app: Any) -> AsyncIterator[str]:
-    """``app`` under a real uvicorn on a free loopback port; its URL."""
+    """``app`` under a real uvicorn with the gateway's protocol on a free loopback port; its URL."""
     # asyncio switches Nagle's delays off only where the protocol is named
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=2
+        app,
+        http=Coalescing,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        timeout_graceful_shutdown=2,
     )
     server = uvicorn.Server(config)
     server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign]

@@ -103,13 +103,14 @@ class _Attempting(Trying):
         call, deployment = self._call, one.prepared.target.deployment
         same = call.request.origin == deployment.provider.dialect
         untouched = call.restores is None and not one.prepared.stops
+        only_passed_on = not (call.proves or call.holds or freeform(call.request))
         watch = Watch(call.runtime.memory.makers, one.prepared.target)
         self._sink.use(self._head(one))
         one.pumped = await call.runtime.adapters[deployment.provider.name].pump(
             one.prepared.encoded.call,
             decoder=DIALECTS[deployment.provider.dialect].decoder(
                 verbatim=same and untouched,
-                skims=isinstance(self._sink, PromptSink) and not call.proves and not call.holds,
+                skims=only_passed_on and isinstance(self._sink, PromptSink),
             ),
             pipe=Pipe(self._pipe(one, watch)),
             sink=self._sink,

@@ -1,7 +1,8 @@
 """One HTTP request and its one answer, on bare ASGI.
 
-Owns the watch for a caller that hangs up: one watcher a request, started only for requests
-that live longer than a moment, because most are over before a caller could leave.
+Owns the watch for a caller that hangs up. The gateway's own server tells of it; behind any other,
+and where a request's caller is not the connection's, a task waits for it, started only for
+requests that live longer than a moment, because most are over before a caller could leave.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from adapters.canonical.faults import Fault
 from adapters.canonical.parts import Dialect
 from gateway.http.begun import Begun, begun
 from gateway.http.body import Receive
+from gateway.http.coalescing import LEAVING
 from gateway.northbound.errors import envelope
 
 Scope = MutableMapping[str, Any]
@@ -34,6 +36,7 @@ class Exchange:
     """A request: its headers (lower-case names), its id, and how to answer it."""
 
     __slots__ = (
+        "_leaving",
         "_receive",
         "_send",
         "_sending",
@@ -60,6 +63,7 @@ class Exchange:
         self.started = False
         self.gone = False
         self.status = 0
+        self._leaving: Callable[[Callable[[], None] | None], None] | None = None
         self._receive = receive
         self._send = send
         self._sending: Begun | None = None
@@ -78,7 +82,11 @@ class Exchange:
     def watch(self) -> None:
         """From here on, a caller that hangs up or takes nothing any more cancels the task. The
         body must be read."""
-        self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER, self._start_watch)
+        self._leaving = self.scope.get("extensions", {}).get(LEAVING)
+        if self._leaving is not None:
+            self._leaving(self._left)
+        else:
+            self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER, self._start_watch)
 
     def _start_watch(self) -> None:
         self._timer = None
@@ -96,6 +104,8 @@ class Exchange:
 
     def unwatch(self) -> None:
         """End the watch; the request is answered."""
+        if self._leaving is not None:
+            self._leaving(None)
         if self._timer is not None:
             self._timer.cancel()
         if self._watcher is not None:

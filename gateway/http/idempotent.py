@@ -77,7 +77,9 @@ class Idempotent:
         asking = Asking(principal.project, _place(key), _digest(exchange.scope, body), exchange.id)
 
         async def work(running: Running) -> None:
-            await self._app(exchange.scope, _Replayed(body, running), _Recorder(running, exchange))
+            # who leaves the connection need not be the last reader, so its end means nothing here
+            scope = {**exchange.scope, "extensions": {}}
+            await self._app(scope, _Replayed(body, running), _Recorder(running, exchange))
 
         running, reader = state.idempotency.enter(asking, work)
         exchange.watch()
