@@ -13,6 +13,9 @@ from benchmarks.servers import floor, gateway, mock, rss_bytes
 SLOW = Scenario("slow stream", "paced-120-1000", "chat", "call", 0, 0, 0)
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 FEW, MANY = 200, 1000
+WAVE = 16
+"""Streams that are opened at once: what many requests need at the same moment while they begin
+is not what an open stream holds."""
 SETTLE = 4.0
 """Seconds between the last stream's first bytes and the look at the memory."""
 
@@ -36,10 +39,9 @@ async def _grown(name: str, side: Side, payload: bytes) -> str:
     open_streams: list[Stream] = []
     try:
         for wanted in (FEW, MANY):
-            fresh = await asyncio.gather(
-                *(_opened(port, payload) for _ in range(wanted - len(open_streams)))
-            )
-            open_streams += fresh
+            while len(open_streams) < wanted:
+                wave = min(WAVE, wanted - len(open_streams))
+                open_streams += await asyncio.gather(*(_opened(port, payload) for _ in range(wave)))
             await asyncio.sleep(SETTLE)
             sizes.append(rss_bytes(pid))
     finally:
