@@ -39,9 +39,7 @@ async def _grown(name: str, side: Side, payload: bytes) -> str:
     open_streams: list[Stream] = []
     try:
         for wanted in (FEW, MANY):
-            while len(open_streams) < wanted:
-                wave = min(WAVE, wanted - len(open_streams))
-                open_streams += await asyncio.gather(*(_opened(port, payload) for _ in range(wave)))
+            open_streams += await _open(port, payload, wanted - len(open_streams))
             await asyncio.sleep(SETTLE)
             sizes.append(rss_bytes(pid))
     finally:
@@ -69,7 +67,7 @@ async def held(tell: Tell, minutes: float = 10.0) -> None:
         upstream = stack.enter_context(mock())
         pid, port = stack.enter_context(gateway(config(upstream, [lasting]), folder))
         payload = lasting.payload(lasting.alias)
-        streams = [await _opened(port, payload) for _ in range(MANY)]
+        streams = await _open(port, payload, MANY)
         readers = [asyncio.create_task(_read(stream)) for stream in streams]
         await asyncio.sleep(30)
         before = rss_bytes(pid)
@@ -90,6 +88,15 @@ async def _read(stream: Stream) -> None:
             pass
     finally:
         writer.transport.abort()
+
+
+async def _open(port: int, payload: bytes, number: int) -> list[Stream]:
+    """So many streams, whose first content has come."""
+    streams: list[Stream] = []
+    while len(streams) < number:
+        wave = min(WAVE, number - len(streams))
+        streams += await asyncio.gather(*(_opened(port, payload) for _ in range(wave)))
+    return streams
 
 
 async def _opened(port: int, payload: bytes) -> Stream:

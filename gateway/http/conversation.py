@@ -83,7 +83,7 @@ class Conversation(Endpoint):
                 verify=wants_verify(exchange.headers),
                 trace=begin(runtime.tracer, exchange.headers, alias, exchange.id),
             )
-            exchange.headers.clear()  # nothing asks for them again, and a stream may be open for long
+            exchange.headers.clear()  # nobody asks again, and a stream may be open for long
             exchange.watch()
             ending = Ending(state, exchange, call)
             try:
