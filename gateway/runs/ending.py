@@ -6,13 +6,14 @@ The transcript stays valid whatever happened: every call of the model has exactl
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from adapters.canonical.parts import Refusal, Text
 from adapters.canonical.plain import plain
 from gateway.runs.actions import Decision, Emit, Halt
 from gateway.runs.events import Draft, draft
+from gateway.runs.nodes import is_agent
 from gateway.runs.state import Call, Run, Thread
 
 MAX_TRACED = 1_000
@@ -33,16 +34,50 @@ def end(run: Run, type: str, at: float, **data: Any) -> Decision:
 
 
 def closing(run: Run, type: str, at: float, **data: Any) -> tuple[Draft, ...]:
-    """The last events of a run that nobody is working on."""
+    """The last events of a run that nobody is working on: open calls get a result, agents leave,
+    nodes end."""
     left = [call for call in run.calls.values() if call.phase != "done"]
-    drafts = [unmade(call) for call in left]
     outcome = "answered" if type == "run.completed" else "stopped"
-    for thread in run.threads.values():
-        if thread.agent in run.tools:
-            drafts.append(draft("agent.finished", agent=thread.agent, outcome=outcome))
+    drafts = [*map(unmade, left), *_parted(run, outcome), *_stopped(run)]
     told = {"trace": trace(run, left), "usage": used(run, at), **data}
-    told.setdefault("output", output(run))
+    told.setdefault("output", output(run) if run.spec.workflow is None else made(run))
     return (*drafts, draft(type, **told))
+
+
+def _parted(run: Run, outcome: str) -> Iterator[Draft]:
+    """The agents that still take part."""
+    for thread in run.threads.values():
+        told: dict[str, Any] = {"agent": thread.agent, "outcome": outcome}
+        if run.spec.workflow is None:
+            if thread.agent in run.tools:
+                yield draft("agent.finished", **told)
+        elif thread.agent in thread.met and is_agent(thread.agent):
+            yield draft("agent.finished", step=f"{thread.name}/{thread.turns}", **told)
+
+
+def _stopped(run: Run) -> Iterator[Draft]:
+    """The nodes of a workflow that were not over, and those that never began."""
+    flow = run.spec.workflow
+    if flow is None:
+        return
+    for node in run.nodes.values():
+        told: dict[str, Any] = {"node": node.path, "kind": node.kind, "attempt": node.attempt}
+        if node.status == "running":
+            yield draft("node.finished", step=node.path, **told, status="cancelled")
+        elif node.status == "resting":
+            again = {**told, "attempt": node.attempt + 1}
+            yield draft("node.skipped", step=node.path, **again, reason="ended")
+    for spec in flow.nodes:
+        if spec.id not in run.nodes:
+            never = {"node": spec.id, "kind": spec.kind, "reason": "ended"}
+            yield draft("node.skipped", step=spec.id, **never)
+
+
+def made(run: Run) -> dict[str, Any]:
+    """What a workflow has made so far: the outputs of its own finished nodes."""
+    done = {n.path: n.output for n in run.nodes.values() if n.status == "completed"}
+    value = {path: output for path, output in done.items() if "/" not in path}
+    return {"text": None, "value": value}
 
 
 def unmade(call: Call) -> Draft:

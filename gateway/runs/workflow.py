@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gateway.runs.actions import WAIT, Decision, Emit, End, Halt, Stop
+from gateway.runs.actions import WAIT, Decision, Emit, End, Stop
 from gateway.runs.agent import waiting
 from gateway.runs.arguments import Check
 from gateway.runs.binding import shown
-from gateway.runs.ending import closing
-from gateway.runs.events import Draft, draft
+from gateway.runs.ending import end
 from gateway.runs.node_work import WORK
 from gateway.runs.state import Run
 from gateway.runs.team import TeamWork
@@ -28,17 +27,16 @@ def decide(run: Run, at: float, check: Check) -> Decision:
     """What is to be done now; see :func:`gateway.runs.agent.decide`."""
     if run.status not in ("running", "cancelling"):
         return WAIT
-    end = _from_outside(run, at)
-    if end is not None:
-        return ended(run, end, at)
+    outside = _from_outside(run, at)
+    if outside is not None:
+        return end(run, outside.type, at, **outside.data)
     flow = run.spec.workflow
     assert flow is not None
     walk = Walk(run, at, check, KINDS)
     result = walk.graph("", flow, {"input": run.spec.value, "history": _history(run)})
-    if walk.ending is not None:
-        return ended(run, walk.ending, at)
-    if result is not None:
-        return ended(run, _end_of(result), at)
+    found = walk.ending or (None if result is None else _end_of(result))
+    if found is not None:
+        return end(run, found.type, at, **found.data)
     return _decision(walk)
 
 
@@ -73,35 +71,6 @@ def _end_of(result: Result) -> End:
     if kind == INCOMPLETE:
         return End("run.incomplete", {"reason": "max_turns", "output": result.error["output"]})
     return End("run.failed", {"reason": kind, "error": dict(result.error)})
-
-
-def ended(run: Run, end: End, at: float) -> Decision:
-    """End the run: at once, or after what is under way has been stopped."""
-    if run.under_way or any(call.phase == "child" for call in run.calls.values()):
-        return (Halt(),)
-    told: dict[str, Any] = {"output": made(run), **end.data}
-    return (Emit((*_left(run), *closing(run, end.type, at, **told))),)
-
-
-def _left(run: Run) -> list[Draft]:
-    """The ends of nodes that were not over, and of those that never began."""
-    drafts = []
-    for node in run.nodes.values():
-        if node.status == "running":
-            told: dict[str, Any] = {"node": node.path, "kind": node.kind, "attempt": node.attempt}
-            drafts.append(draft("node.finished", step=node.path, **told, status="cancelled"))
-    for spec in run.spec.workflow.nodes if run.spec.workflow is not None else ():
-        if spec.id not in run.nodes:
-            told = {"node": spec.id, "kind": spec.kind, "reason": "ended"}
-            drafts.append(draft("node.skipped", step=spec.id, **told))
-    return drafts
-
-
-def made(run: Run) -> dict[str, Any]:
-    """What was made so far: the outputs of the workflow's own finished nodes."""
-    done = {n.path: n.output for n in run.nodes.values() if n.status == "completed"}
-    value = {path: output for path, output in done.items() if "/" not in path}
-    return {"text": None, "value": value}
 
 
 def _history(run: Run) -> list[dict[str, Any]]:

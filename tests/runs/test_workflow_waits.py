@@ -13,7 +13,7 @@ import pytest
 from gateway.runs.rewind import replay
 from gateway.runs.walk import MAX_WAIT, Spot, pause_before
 from gateway.runs.workflow_spec import NodeSpec
-from tests.harness import KEY, gateway
+from tests.harness import KEY, Harness, gateway
 from tests.runs.following import answered, begin, data, idle, read, watch
 from tests.runs.test_workflow import echo, ended, finished, skipped, tool
 from tests.runs.tools import spy, use
@@ -78,6 +78,35 @@ async def test_others_go_on_while_a_node_rests_and_it_can_be_paused(tmp_path: Pa
         assert [d["status"] for d in data(events, "node.finished") if d["node"] == "try"] == [
             "failed"
         ]
+        assert await left_open(g, run_id) == []
+
+
+async def left_open(g: Harness, run_id: str) -> list[str]:
+    """The tasks of a run that are not over."""
+    rows = (await g.get(f"/runs/{run_id}/tasks", key=KEY)).json()["data"]
+    over = ("completed", "failed", "skipped", "cancelled")
+    return [row["task"] for row in rows if row["status"] not in over]
+
+
+async def test_a_run_that_nobody_answers_ends_with_all_its_nodes(tmp_path: Path) -> None:
+    async with gateway(tmp_path, "[runs]\nrun_ttl = 1\n") as g:
+        use(g, spy("mail"))
+        nodes = {
+            "done": echo("done"),
+            "ok": {"kind": "approval", "message": "?"},
+            "mail": tool("mail", policy="approve"),
+            "after": tool("mail", needs=["ok", "mail", "done"]),
+        }
+        run_id = await begin(g, {"workflow": {"nodes": nodes, "output": {"from": "/nodes/after"}}})
+        events = await watch(g, run_id)
+        assert events[-1]["type"] == "run.expired"
+        run = await read(g, run_id)
+        assert run["output"]["value"] == {"done": "done"}, "what was made is there"
+        ends = {d["node"]: d["status"] for d in data(events, "node.finished")}
+        assert ends == {"done": "completed", "ok": "cancelled", "mail": "cancelled"}
+        assert skipped(events) == {"after": "ended", "output": "ended"}
+        assert [e for e in events if e["type"] == "agent.finished"] == [], "no agent took part"
+        assert await left_open(g, run_id) == []
 
 
 async def test_what_another_try_can_t_change_is_tried_once(tmp_path: Path) -> None:
