@@ -21,7 +21,7 @@ import uvicorn
 
 from adapters import simulator as sim
 from gateway.app import running
-from gateway.http.coalescing import Coalescing
+from gateway.http.heads import BoundedHeads
 from gateway.services.state import State
 from gateway.settings.load import Overrides, load
 
@@ -165,7 +165,7 @@ async def served(app: Any) -> AsyncIterator[str]:
     listener.bind(("127.0.0.1", 0))
     config = uvicorn.Config(
         app,
-        http=Coalescing,
+        http=BoundedHeads,
         log_config=None,
         access_log=False,
         lifespan="off",
