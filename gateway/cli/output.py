@@ -1,7 +1,7 @@
 """What commands print: the same plain table in a pipe and on a terminal, or JSON, or CSV.
 
-Results go to standard output, everything said about them to standard error. The only colour is a
-bold head, on a terminal only, and not where ``NO_COLOR`` is set (https://no-color.org).
+Results go to standard output, everything said about them to standard error. Colour is used on a
+terminal only, and not where ``NO_COLOR`` is set (https://no-color.org).
 """
 
 from __future__ import annotations
@@ -21,6 +21,24 @@ Row = Mapping[str, Any]
 
 UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Control characters, and those that change the direction of writing."""
+
+
+BOLD, RED, GREEN, YELLOW, CYAN = 1, 31, 32, 33, 36
+
+TONES: Mapping[str, int] = {
+    **dict.fromkeys(("completed", "closed"), GREEN),
+    **dict.fromkeys(("failed", "interrupted", "expired", "revoked"), RED),
+    **dict.fromkeys(("waiting", "paused", "incomplete", "partial", "cancelled"), YELLOW),
+    **dict.fromkeys(("queued", "running", "cancelling", "open"), CYAN),
+}
+"""The colour of a ``status``: how it ended, or that somebody is waited for."""
+
+
+def painted(text: str, tone: int | None) -> str:
+    """``text`` in a colour, where standard output is a terminal that shows colours."""
+    if tone is None or os.environ.get("NO_COLOR") or not sys.stdout.isatty():
+        return text
+    return f"\x1b[{tone}m{text}\x1b[0m"
 
 
 def say(text: str) -> None:
@@ -54,30 +72,37 @@ def _table(rows: Sequence[Row], columns: Sequence[str]) -> None:
     that, each row by itself. Nothing is ever cut: ids are there to be copied."""
     cells = [[seen(_cell(row.get(column))) for column in columns] for row in rows]
     widths = [max(map(_width, column)) for column in zip(columns, *cells, strict=True)]
-    terminal = sys.stdout.isatty()
-    if rows and terminal and sum(widths) + 2 * len(widths) - 2 > get_terminal_size().columns:
+    if (
+        rows
+        and sys.stdout.isatty()
+        and sum(widths) + 2 * len(widths) - 2 > get_terminal_size().columns
+    ):
         out("\n\n".join(_record(columns, line) for line in cells))
         return
     right = [_numeric(rows, column) for column in columns]
-    head = _line(columns, widths, right)
-    out(f"\x1b[1m{head}\x1b[0m" if terminal and not os.environ.get("NO_COLOR") else head)
+    out(painted("  ".join(_padded(columns, widths, right)).rstrip(), BOLD))
     for line in cells:
-        out(_line(line, widths, right))
+        padded = _padded(line, widths, right)
+        toned = map(_toned, columns, line, padded)
+        out("  ".join(toned).rstrip())
 
 
-def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
-    padded = (
+def _padded(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> list[str]:
+    return [
         " " * (width - _width(cell)) + cell if to_right else cell + " " * (width - _width(cell))
         for cell, width, to_right in zip(cells, widths, right, strict=True)
-    )
-    return "  ".join(padded).rstrip()
+    ]
+
+
+def _toned(column: str, cell: str, shown: str) -> str:
+    return painted(shown, TONES.get(cell)) if column == "status" else shown
 
 
 def _record(columns: Sequence[str], cells: Sequence[str]) -> str:
     """One row, a line a value; what is empty is left out."""
     width = max(map(len, columns))
     pairs = zip(columns, cells, strict=True)
-    return "\n".join(f"{column:<{width}}  {cell}" for column, cell in pairs if cell)
+    return "\n".join(f"{name:<{width}}  {_toned(name, cell, cell)}" for name, cell in pairs if cell)
 
 
 def _numeric(rows: Sequence[Row], column: str) -> bool:

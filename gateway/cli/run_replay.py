@@ -6,9 +6,9 @@ import argparse
 from typing import TYPE_CHECKING
 
 from gateway.cli.exits import Exit
-from gateway.cli.output import out, say
+from gateway.cli.output import out, painted, say
 from gateway.cli.run_books import add_run, with_ledger
-from gateway.cli.timeline import line
+from gateway.cli.timeline import TONES, line
 
 if TYPE_CHECKING:
     from gateway.runs.events import Event
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     for event in () if args.quiet else events:
         shown = line(event.shown(), events[0].at)
         if shown is not None:
-            out(shown)
+            out(painted(shown, TONES.get(event.type)))
     difference = replay(events, schema_check(Schemas()))
     if difference is not None:
         say(f"The tape does not hold: {difference}.")

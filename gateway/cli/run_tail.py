@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any
 
 from gateway.cli.exits import CommandError, Exit
-from gateway.cli.output import out, say
+from gateway.cli.output import out, painted, say
 from gateway.cli.run_books import add_run, with_ledger
-from gateway.cli.timeline import line
+from gateway.cli.timeline import TONES, line
 
 if TYPE_CHECKING:
     from gateway.runs.ledger import Ledger
@@ -76,9 +76,10 @@ class _Teller:
     def tell(self, event: dict[str, Any]) -> None:
         if self._began is None:
             self._began = event["at"]
-        shown = json.dumps(event) if self._as_json else line(event, self._began)
-        if shown is not None:
-            out(shown)
+        if self._as_json:
+            out(json.dumps(event))
+        elif (shown := line(event, self._began)) is not None:
+            out(painted(shown, TONES.get(event["type"])))
 
 
 async def follow_books(ledger: Ledger, run_id: str, after: int, tell: Told) -> None:

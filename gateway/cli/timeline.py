@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gateway.cli.output import seen
+from gateway.cli.output import GREEN, RED, YELLOW, seen
 
 Event = Mapping[str, Any]
 Data = Mapping[str, Any]
@@ -25,6 +25,16 @@ def line(event: Event, began: float) -> str | None:
         return None
     text = says(event["data"])
     return seen(f"{event['at'] - began:9.3f}  {event['agent'] or '-':<16}  {text}")
+
+
+TONES: Mapping[str, int] = {
+    "run.completed": GREEN,
+    **dict.fromkeys(("run.failed", "run.expired", "tool.failed", "contract.violated"), RED),
+    **dict.fromkeys(("model.attempt_failed", "schema.gave_up"), RED),
+    **dict.fromkeys(("run.incomplete", "run.cancelled", "run.waiting", "run.paused"), YELLOW),
+    **dict.fromkeys(("approval.requested", "input.requested", "tool.in_doubt"), YELLOW),
+}
+"""The lines that stand out: ends, faults, and what waits for a person."""
 
 
 def _cut(value: Any) -> str:

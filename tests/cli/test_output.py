@@ -8,6 +8,7 @@ import subprocess
 import sys
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,12 +22,12 @@ ROWS = (
 )
 
 
-def on_a_terminal(columns: int, **environment: str) -> str:
-    """What :func:`show` prints for ``ROWS`` where standard output is a terminal of that width."""
+def on_a_terminal(columns: int, rows: tuple[Any, ...] = ROWS, **environment: str) -> str:
+    """What :func:`show` prints for ``rows`` where standard output is a terminal of that width."""
     ours, theirs = pty.openpty()
     program = (
         "from decimal import Decimal; from gateway.cli.output import show;"
-        f"show({ROWS!r}, {tuple(ROWS[0])!r}, 'table')"
+        f"show({rows!r}, {tuple(rows[0])!r}, 'table')"
     )
     try:
         subprocess.run(
@@ -63,6 +64,11 @@ def test_a_narrow_terminal_has_each_row_by_itself_and_whole() -> None:
         f"id        {ID}\nagent     气象\nturns     2\ncost_usd  0.000083",
         f"id        {ID}\nagent     weather\nturns     12\ncost_usd  0\nended     today\n",
     ]
+
+
+def test_a_status_has_its_colour_on_a_terminal() -> None:
+    shown = on_a_terminal(200, rows=({"id": "a", "status": "failed"}, {"id": "b", "status": "x"}))
+    assert shown == "\x1b[1mid  status\x1b[0m\na   \x1b[31mfailed\x1b[0m\nb   x\n"
 
 
 def test_what_others_wrote_moves_no_cursor(capsys: pytest.CaptureFixture[str]) -> None:
