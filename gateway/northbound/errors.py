@@ -86,6 +86,9 @@ WORDS: Mapping[str, Words] = {
 TOLD_IN_DETAIL = frozenset({"thread_unsupported_request"})
 """Codes that Anthropic's clients look for in ``details``, to send the request in another way."""
 
+TOO_LONG = "prompt is too long"
+"""How Anthropic's API begins when a prompt overflows. Claude Code looks for it, to compact."""
+
 _TIME_HEALS = frozenset({"rate_limited"})
 """The caller's faults that go away by waiting."""
 
@@ -138,7 +141,8 @@ def error_object(fault: Fault, dialect: Dialect) -> dict[str, Any]:
     }
     if fault.deployment is not None and fault.row.blame in PROVIDERS:
         error["provider"] = fault.deployment.partition("/")[0]
-    error["message"] = _cut(fault.message, MAX_MESSAGE)
+    message = _anthropic_message(fault) if anthropic else fault.message
+    error["message"] = _cut(message, MAX_MESSAGE)
     error["type"] = words.anthropic if anthropic else words.openai
     error["param"] = None if fault.param is None else _cut(fault.param, MAX_PARAM)
     if anthropic and fault.code in TOLD_IN_DETAIL:
@@ -146,6 +150,16 @@ def error_object(fault: Fault, dialect: Dialect) -> dict[str, Any]:
     # A fault whose raiser gave no code carries its kind; the protocols have older words for some.
     error["code"] = words.code if fault.code == fault.kind else _cut(fault.code, MAX_PARAM)
     return error
+
+
+def _anthropic_message(fault: Fault) -> str:
+    """The fault's message, in the words that Anthropic's clients act on where there are some."""
+    if fault.kind != "context_overflow" or TOO_LONG in fault.message.lower():
+        return fault.message
+    data = fault.data or {}
+    tokens, window = data.get("estimated_input_tokens"), data.get("context_window")
+    sizes = "" if tokens is None or window is None else f": {tokens} tokens > {window} maximum"
+    return f"{TOO_LONG}{sizes}. {fault.message}"
 
 
 def _wrapped(error: dict[str, Any], dialect: Dialect, request_id: str | None) -> dict[str, Any]:

@@ -59,6 +59,25 @@ def test_the_words_of_case_e03(kind, status, openai_type, anthropic_type, code):
         assert reply.headers["retry-after"] == "3"
 
 
+@pytest.mark.parametrize(
+    ("message", "data", "told"),
+    [
+        (
+            "Shorten it.",
+            {"estimated_input_tokens": 9, "context_window": 8},
+            "prompt is too long: 9 tokens > 8 maximum. Shorten it.",
+        ),
+        ("Shorten it.", None, "prompt is too long. Shorten it."),
+        ("Prompt is too long: 9 > 8", None, "Prompt is too long: 9 > 8"),
+    ],
+)
+def test_claude_code_is_told_to_compact_in_its_words(message, data, told):
+    fault = Fault("context_overflow", message, data=data)
+    for dialect, expected in (("anthropic-messages", told), ("openai-responses", message)):
+        error = json.loads(errors.envelope(fault, dialect).body)["error"]
+        assert error["message"] == expected
+
+
 def test_a_wait_is_whole_seconds_and_absent_when_unknown():
     assert "retry-after" not in errors.envelope(Fault("rate_limited", "x"), "openai-chat").headers
     soon = errors.envelope(Fault("rate_limited", "x", retry_after=0.0), "openai-chat")
