@@ -14,7 +14,7 @@ from adapters.canonical.plain import plain
 from gateway.runs.actions import Decision, Emit, Halt
 from gateway.runs.events import Draft, draft
 from gateway.runs.nodes import is_agent
-from gateway.runs.state import Call, Run, Thread
+from gateway.runs.state import Call, Node, Run, Thread
 
 MAX_TRACED = 1_000
 """Characters of one call's arguments and content in the trace."""
@@ -60,17 +60,21 @@ def _stopped(run: Run) -> Iterator[Draft]:
     flow = run.spec.workflow
     if flow is None:
         return
-    for node in run.nodes.values():
-        told: dict[str, Any] = {"node": node.path, "kind": node.kind, "attempt": node.attempt}
-        if node.status == "running":
-            yield draft("node.finished", step=node.path, **told, status="cancelled")
-        elif node.status == "resting":
-            again = {**told, "attempt": node.attempt + 1}
-            yield draft("node.skipped", step=node.path, **again, reason="ended")
+    yield from (stopped(node) for node in run.nodes.values() if node.open)
     for spec in flow.nodes:
         if spec.id not in run.nodes:
             never = {"node": spec.id, "kind": spec.kind, "reason": "ended"}
             yield draft("node.skipped", step=spec.id, **never)
+
+
+def stopped(node: Node) -> Draft:
+    """The end of a node that is under way, or of the next try of one that rests."""
+    told: dict[str, Any] = {"node": node.path, "kind": node.kind}
+    if node.status == "resting":
+        again = node.attempt + 1
+        return draft("node.skipped", step=node.path, **told, attempt=again, reason="ended")
+    attempt = node.attempt
+    return draft("node.finished", step=node.path, **told, attempt=attempt, status="cancelled")
 
 
 def made(run: Run) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from gateway.runs.actions import Ask, Effect, Emit, End, Finding, LookAgain
 from gateway.runs.agent import Rule, Scene, found
 from gateway.runs.arguments import Check
 from gateway.runs.binding import Scope, Unbound
-from gateway.runs.ending import unmade
+from gateway.runs.ending import stopped, unmade
 from gateway.runs.events import Draft, draft
 from gateway.runs.nodes import is_agent
 from gateway.runs.state import Node, Run, Thread
@@ -193,10 +193,9 @@ class Walk:
             return
         for thread in self.threads(state.place):
             self._leave(thread)
-        for child in self.run.nodes.values():
-            if child.status == "running" and child.path.startswith(f"{state.place}/"):
-                told = {"node": child.path, "kind": child.kind, "attempt": child.attempt}
-                self._end(child.path, "node.finished", **told, status="cancelled")
+        inner = f"{state.place}/"
+        children = (node for node in self.run.nodes.values() if node.path.startswith(inner))
+        self.drafts += [stopped(child) for child in children if child.open]
         self.finish(spot, state, error=error)
 
     def skip(self, spot: Spot, reason: str) -> None:

@@ -81,6 +81,16 @@ async def test_others_go_on_while_a_node_rests_and_it_can_be_paused(tmp_path: Pa
         assert await left_open(g, run_id) == []
 
 
+async def test_a_node_that_rests_ends_with_what_it_stands_in(tmp_path: Path) -> None:
+    async with gateway(tmp_path) as g:
+        use(g, spy("work", Fails(1)))
+        inner = tool("work", retries=1, backoff=30)
+        nodes = {"all": {"kind": "map", "over": [1], "node": inner, "timeout": 0.3}}
+        run, _ = await ended(g, nodes, output={"from": "/nodes/all"})
+        assert (run["status"], run["error"]["kind"]) == ("failed", "timeout")
+        assert await left_open(g, run["id"]) == []
+
+
 async def left_open(g: Harness, run_id: str) -> list[str]:
     """The tasks of a run that are not over."""
     rows = (await g.get(f"/runs/{run_id}/tasks", key=KEY)).json()["data"]
