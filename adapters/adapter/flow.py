@@ -36,7 +36,7 @@ LOOKS = 12
 out at the stream's opening how such text is written, and to step over a few other frames."""
 
 _TERMINALS = (Finished, Failed)
-_STEPS = frozenset({PartStarted, PartEnded, PartAnnotated})
+_STEPS = frozenset({PartStarted, PartEnded, PartAnnotated, TextRun})
 """Events that reset `between_events`, beside content itself. A usage report, an unknown event
 or an empty delta may be a heartbeat."""
 
@@ -128,21 +128,18 @@ class Flow:
     def _take(self, chunk: bytes) -> bool:
         """Decode the next bytes and pass them on; ``False`` if the task has to see to it."""
         try:
-            if not self._pass_on(chunk):
+            if self._last is None or not self._pass_on(chunk, self._last):
                 self._deliver(self._decode(chunk))
         except Exception as error:  # noqa: BLE001 - the task raises it
             self._broken = error
             return False
         return self.terminal is None and self._late is None
 
-    def _pass_on(self, chunk: bytes) -> bool:
+    def _pass_on(self, chunk: bytes, last: TextRun) -> bool:
         """Pass on text as that which was passed on before it, of which decoder, pipe and sink
         wanted to know nothing; the pipe is told of it in sum."""
-        last = self._last
-        if last is None or self._prompt is None:
-            return False
         size = text_in(chunk, last.pattern)
-        if size == 0:
+        if size == 0 or self._prompt is None:
             return False
         self._passed += size
         self._exchange.progress()
@@ -151,8 +148,9 @@ class Flow:
         return True
 
     def _tell_passed(self) -> None:
-        if self._last is not None and self._passed:
-            run = TextRun(self._last.index, b"", self._passed, self._last.pattern)
+        last, self._last = self._last, None
+        if last is not None and self._passed:
+            run = TextRun(last.index, b"", self._passed, last.pattern)
             self._passed = 0
             self._pipe.feed([run])
 
@@ -211,8 +209,8 @@ class Flow:
     def _deliver(self, events: list[Event]) -> None:
         """Through the pipe to the sink, all but the terminal; a terminal lets go of the socket
         first, so that a slow reader does not hold it."""
-        self._tell_passed()
-        self._last = None
+        if self._last is not None:
+            self._tell_passed()
         if not events:
             return
         self._note(events)
@@ -232,21 +230,18 @@ class Flow:
             self._late = out
         elif not self._prompt.offer(out):
             self._late = []
-        elif self._prompt.passed() and len(events) == 1 and isinstance(events[0], TextRun):
-            self._last = events[0] if self._parser.between else None
+        elif type(events[0]) is TextRun and len(events) == 1 and self._parser.between:
+            self._last = events[0] if self._prompt.passed() else None
 
     def _note(self, events: list[Event]) -> None:
         """Move the time-outs on, if the events say something."""
+        begun = self.first_event_at is not None
         for event in events:
-            if self.first_event_at is not None:
-                if type(event) not in _STEPS and not _is_content(event):
-                    continue
-            elif _is_content(event):
-                self.first_event_at = self._now()
-            else:
-                continue
-            self._exchange.progress()
-            return
+            if _is_content(event) or (begun and type(event) in _STEPS):
+                if not begun:
+                    self.first_event_at = self._now()
+                self._exchange.progress()
+                return
 
     def _let_go(self, terminal: Terminal) -> None:
         if type(terminal) is Finished:

@@ -109,23 +109,27 @@ class Bytes:
 
 @dataclass(frozen=True)
 class Told:
-    """What a caller got and what the books know."""
+    """What a caller got and what the books know; ``moved`` how often the time-outs moved on,
+    where every frame came by itself."""
 
     data: bytes
     terminal: str
     output_bytes: int
     usage: Any
     model: str | None
+    moved: int = 0
 
 
 async def told(
     dialect: str, pieces: list[bytes], *, skims: bool, slow: bool = False, **style: Any
 ) -> tuple[Told, Bytes]:
     alias = style.pop("report_model", "upstream")
+    by_frame = style.pop("by_frame", False)
     envelope = Envelope("id-ours", 1, "alias", Style(**style), alias)
     sink = Bytes(NORTH[dialect], envelope, slow=slow)
     meter = Meter(lambda: 0.0)
-    adapter = Adapter(DIALECTS[dialect], Transport(Script(pieces)))  # type: ignore[arg-type]
+    script = Script(pieces)
+    adapter = Adapter(DIALECTS[dialect], Transport(script))  # type: ignore[arg-type]
     pumped = await adapter.pump(
         WireCall("/go", b"{}", stream=True),
         decoder=DIALECTS[dialect].decoder(verbatim=True, skims=skims),
@@ -138,14 +142,19 @@ async def told(
         terminal = Failed(Fault(terminal.fault.kind, terminal.fault.message))
     data = sink.data + sink.encoder.finish(terminal)
     shown = terminal.fault.kind if isinstance(terminal, Failed) else repr(terminal)
-    return Told(data, shown, meter.output_bytes, meter.usage, meter.model), sink
+    moved = script.moved if by_frame else 0
+    return Told(data, shown, meter.output_bytes, meter.usage, meter.model, moved), sink
+
+
+def frames(data: bytes) -> list[bytes]:
+    return re.findall(rb".*?\n\r?\n|.+", data, re.DOTALL)
 
 
 def cuts(data: bytes) -> Iterator[list[bytes]]:
     """Whole; in two at every byte, or at a few hundred of a long stream; in many pieces; by
     frame, as it comes from a provider that thinks."""
     yield [data]
-    yield re.findall(rb".*?\n\r?\n|.+", data, re.DOTALL)
+    yield frames(data)
     for at in range(1, len(data), 1 + len(data) // 400):
         yield [data[:at], data[at:]]
     rng = random.Random(8)
@@ -300,6 +309,11 @@ async def same(dialect: str, data: bytes, **style: Any) -> tuple[int, int]:
         assert fast == full, pieces[:2]
         runs += sink.runs
         straight += sink.straight
+    alone = [
+        (await told(dialect, frames(data), skims=skims, by_frame=True, **style))[0].moved
+        for skims in (False, True)
+    ]
+    assert alone[0] == alone[1], "silence is told from speech alike"
     return runs, straight
 
 
