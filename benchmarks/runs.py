@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import re
 import statistics
 import tempfile
@@ -55,11 +54,13 @@ async def subscribers(rounds: int, tell: Tell) -> None:
                 micros, read = await _followed(high, spec.alias, readers, rounds)
                 alone = alone or micros
                 events = read.frames / readers / rounds
-                each = (micros - alone) / (readers - 1) if readers > 1 else math.nan
-                ratio = each / statistics.median(base)
+                further = "| "
+                if readers > 1:
+                    each = (micros - alone) / (readers - 1)
+                    further = f"{each:.0f} | {each / statistics.median(base):.2f}"
                 late = sorted(read.late)
                 tell(
-                    f"| {readers} | {events:.0f} | {micros:.0f} | {each:.0f} | {ratio:.2f} "
+                    f"| {readers} | {events:.0f} | {micros:.0f} | {further} "
                     f"| {1000 * statistics.median(late):.1f} "
                     f"| {1000 * late[int(len(late) * 0.99)]:.1f} |"
                 )
