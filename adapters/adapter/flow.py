@@ -22,7 +22,7 @@ from adapters.canonical.events import (
 )
 from adapters.canonical.faults import Fault
 from adapters.canonical.parts import Media, Opaque, ToolCall
-from adapters.canonical.stage import PromptSink, Sink, Stage
+from adapters.canonical.stage import Sink, Stage, prompt_sink
 from adapters.dialects.base import Decoder, Dialect
 from adapters.transport.http import Exchange
 from adapters.wire.plain import text_in
@@ -69,7 +69,7 @@ class Flow:
         self._parser = SseParser()
         self._pipe = pipe
         self._sink = sink
-        self._prompt = sink if isinstance(sink, PromptSink) else None
+        self._prompt = prompt_sink(sink)
         self._now = clock.monotonic
         self._late: list[Event] | None = None
         """Events that the sink has to be awaited with; empty if it was offered them already."""

