@@ -2,8 +2,8 @@
 
 To the type checker it *is* :func:`dataclasses.dataclass`, so an assignment to a field of a frozen
 record is an error of ``make check``. At run time it leaves ``frozen`` out, because a frozen class
-fills each field through ``object.__setattr__``: with some thirty records a call that was 5 to 10 % of
-its CPU (``python -m benchmarks --only call``). Records compare and hash by their fields.
+fills each field through ``object.__setattr__``: with some thirty records a call that was 5 to 10 %
+of its CPU (``python -m benchmarks --only call``). Records compare and hash by their fields.
 """
 
 from __future__ import annotations
