@@ -7,6 +7,7 @@ Must not know the other items, nor the answer around them.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -19,7 +20,7 @@ Told = tuple[str, dict[str, Any]]
 """The type of a Responses event and its other fields, without the sequence number."""
 
 
-class Growing:
+class Growing(ABC):
     """One output item. ``count`` is the number of its parts, ``growing`` of those not ended;
     ``open`` says whether its end is still to be told."""
 
@@ -32,9 +33,9 @@ class Growing:
         self.growing = 0
         self.open = True
 
+    @abstractmethod
     def object(self, status: str) -> dict[str, Any]:
         """The item as far as it has come."""
-        raise NotImplementedError
 
     def open_item(self) -> Iterable[Told]:
         """The item begins."""

@@ -7,6 +7,7 @@ condition, so an addition is one compare-and-set in both databases.
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -106,7 +107,7 @@ _OLD_TOKENS = "DELETE FROM stream_tokens WHERE expires_at < ?"
 _TOKEN = "SELECT run_id FROM stream_tokens WHERE digest = ? AND expires_at > ?"  # noqa: S105
 
 
-class RunsBook:
+class RunsBook(ABC):
     """See :class:`gateway.store.runs.RunBook`."""
 
     _db: Database
@@ -114,9 +115,9 @@ class RunsBook:
     run_script: Apply
     """Takes a script."""
 
+    @abstractmethod
     def _tell(self, run_id: str) -> Script:
         """What calls out to other processes that the run has news; nothing where that can't be."""
-        raise NotImplementedError
 
     async def create_run(
         self, birth: Birth, first: Addition, owner: str | None, lease_until: float | None
