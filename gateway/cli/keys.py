@@ -75,7 +75,7 @@ def run_create(args: argparse.Namespace) -> int:
 
     async def work(snapshot: Snapshot, store: Store) -> str:
         from adapters.canonical.clock import SystemClock
-        from gateway.policy.auth import digest, new_key
+        from gateway.policy.auth import Keyring, new_key
         from gateway.store import pepper
         from gateway.store.base import KeyRow
 
@@ -84,7 +84,7 @@ def run_create(args: argparse.Namespace) -> int:
         row = KeyRow(
             id=SystemClock().new_id("key_"),
             name=args.name,
-            digest=digest(pepper(snapshot.store, snapshot.server.pepper), text),
+            digest=Keyring(pepper(snapshot.store, snapshot.server.pepper)).digest(text),
             role=args.role,
             project=args.project,
             created_at=time.time(),
