@@ -8,7 +8,7 @@ its own registry.
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from prometheus_client import (
@@ -23,7 +23,17 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.metrics_core import Metric
 
-from gateway.observe.table import CLOSED_SETS, METRICS, MODEL, PROVIDER, STATES, Spec
+from gateway.observe.series import Number, Numbers, Spread, Spreads
+from gateway.observe.table import (
+    BUSY,
+    CLOSED_SETS,
+    METRICS,
+    MODEL,
+    OPERATION,
+    PROVIDER,
+    STATES,
+    Spec,
+)
 
 OTHER = "other"
 """The value of a label that nobody foresaw."""
@@ -62,39 +72,33 @@ class AttemptEnd(NamedTuple):
     cost_nano: int | None = None
 
 
-class _Family:
-    """A metric with its children resolved once: a dictionary look-up on the hot path.
+class _CallSeries(NamedTuple):
+    """The series that the calls with the same labels count in."""
 
-    Only combinations of known values are remembered, so the cache is as bounded as the series.
-    """
+    in_flight: Number
+    answered: Number
+    seconds: Spread
+    first_token: Spread
+    per_token: Spread
 
-    __slots__ = ("_bound", "_children", "_labels", "metric")
 
-    def __init__(
-        self, metric: Any, labels: tuple[str, ...], bound: Callable[[str, str], str]
-    ) -> None:
-        self.metric = metric
-        self._labels = labels
-        self._bound = bound
-        self._children: dict[tuple[str, ...], Any] = {}
+class _AttemptSeries(NamedTuple):
+    """The series that the attempts with the same labels count in."""
 
-    def at(self, *values: str) -> Any:
-        child = self._children.get(values)
-        if child is None:
-            bounded = tuple(map(self._bound, self._labels, values))
-            child = self.metric.labels(*bounded)
-            if bounded == values:
-                self._children[values] = child
-        return child
-
-    def forget(self) -> None:
-        self._children.clear()
+    made: Number
+    seconds: Spread
+    input_tokens: Spread
+    output_tokens: Spread
+    cache_read: Number
+    cache_write: Number
+    cost: Number
 
 
 _TYPES: Mapping[str, Callable[..., MetricWrapperBase]] = {"counter": Counter, "gauge": Gauge}
 
 
 def _build(spec: Spec, registry: CollectorRegistry) -> MetricWrapperBase:
+    """A metric that may be counted in any thread."""
     if spec.type == "histogram":
         return Histogram(spec.name, spec.help, spec.labels, registry=registry, buckets=spec.buckets)
     return _TYPES[spec.type](spec.name, spec.help, spec.labels, registry=registry)
@@ -113,36 +117,36 @@ class _WithoutCreated:
 
 
 class Metrics:
-    """The gateway's metrics; one instance serves one process (case M02)."""
+    """The gateway's metrics; one instance serves one process (case M02).
+
+    Calls and attempts are counted by the event loop alone; the series of each are found once.
+    Only combinations of known label values are remembered, so that is as bounded as the series.
+    """
 
     def __init__(self, version: str = "") -> None:
         self._registry = CollectorRegistry()
         self._known: dict[str, Collection[str]] = dict(CLOSED_SETS)
         self._deployments: tuple[tuple[str, str], ...] = ()
-        self._families = {
-            spec.name: _Family(_build(spec, self._registry), spec.labels, self._bound)
-            for spec in METRICS
-        }
+        self._of: dict[str, Any] = {}
+        for spec in METRICS:
+            if spec.name not in BUSY:
+                self._of[spec.name] = _build(spec, self._registry)
+                continue
+            series = Spreads(spec) if spec.type == "histogram" else Numbers(spec)
+            self._registry.register(series)
+            self._of[spec.name] = series
+        self._started: dict[str, Number] = {}
+        self._calls: dict[tuple[Any, ...], _CallSeries] = {}
+        self._attempts: dict[tuple[str, ...], _AttemptSeries] = {}
         self._queues: dict[str, Callable[[], int]] = {}
         self._breakers: Callable[[], Mapping[str, str]] = dict
         ProcessCollector(registry=self._registry)
-        build = self._families["gateway_build_info"].metric
+        build = self._of["gateway_build_info"]
         build.labels(version, platform.python_version()).set(1)
-        of = self._families
-        self._request = of["gen_ai_server_request_duration_seconds"]
-        self._first_token = of["gen_ai_server_time_to_first_token_seconds"]
-        self._per_token = of["gen_ai_server_time_per_output_token_seconds"]
-        self._attempt = of["gen_ai_client_operation_duration_seconds"]
-        self._tokens = of["gen_ai_client_token_usage"]
-        self._answered = of["gateway_requests_total"]
-        self._attempts = of["gateway_attempts_total"]
-        self._cost = of["gateway_cost_nano_dollars_total"]
-        self._cached = of["gateway_cached_tokens_total"]
-        self._in_flight = of["gateway_requests_in_flight"]
-        self._group = of["gateway_store_group_size"].metric
-        self._commit = of["gateway_store_commit_seconds"].metric
-        self._lag = of["gateway_event_loop_lag_seconds"].metric
-        self._dropped_lines = of["gateway_log_lines_dropped_total"].metric
+        self._group = self._of["gateway_store_group_size"]
+        self._commit = self._of["gateway_store_commit_seconds"]
+        self._lag = self._of["gateway_event_loop_lag_seconds"]
+        self._dropped_lines = self._of["gateway_log_lines_dropped_total"]
 
     def know(self, aliases: Collection[str], deployments: Iterable[tuple[str, str]]) -> None:
         """Take the names that labels may hold: aliases, and deployments as
@@ -159,46 +163,93 @@ class Metrics:
                 MODEL: models | frozenset(aliases),
             }
         )
-        for family in self._families.values():
-            family.forget()
+        self._started.clear()
+        self._calls.clear()
+        self._attempts.clear()
 
-    def _bound(self, label: str, value: str) -> str:
-        return value if value in self._known.get(label, ()) else OTHER
+    def _bounded(self, labels: Sequence[str], values: Sequence[str]) -> tuple[str, ...]:
+        known = self._known
+        pairs = zip(labels, values, strict=True)
+        return tuple(value if value in known.get(label, ()) else OTHER for label, value in pairs)
 
     # the hot path
 
     def call_started(self, alias: str) -> None:
         """A call is under way; :meth:`call_ended` must follow, whatever happens."""
-        self._in_flight.at(alias).inc()
+        series = self._started.get(alias)
+        if series is None:
+            (known,) = self._bounded(("alias",), (alias,))
+            series = self._of["gateway_requests_in_flight"].at(known)
+            if known == alias:
+                self._started[alias] = series
+        series.value += 1
 
     def call_ended(self, end: CallEnd) -> None:
         """A call has been answered, or given up."""
-        self._in_flight.at(end.alias).dec()
-        self._answered.at(end.alias, str(end.status), end.fault).inc()
-        names = (end.operation, end.provider, end.alias)
-        self._request.at(*names, end.fault).observe(end.seconds)
+        series = self._calls.get(end[:5])
+        if series is None:
+            series = self._call_series(end)
+        series.in_flight.value -= 1
+        series.answered.value += 1
+        series.seconds.observe(end.seconds)
         if end.fault or end.ttft is None:
             return
-        self._first_token.at(*names).observe(end.ttft)
+        series.first_token.observe(end.ttft)
         if end.stream and end.output_tokens is not None and end.output_tokens > 1:
             spent = max(0.0, end.seconds - end.ttft)
-            self._per_token.at(*names).observe(spent / (end.output_tokens - 1))
+            series.per_token.observe(spent / (end.output_tokens - 1))
+
+    def _call_series(self, end: CallEnd) -> _CallSeries:
+        given = (end.alias, end.operation, end.provider, str(end.status), end.fault)
+        bounded = self._bounded(("alias", OPERATION, PROVIDER, "status", "fault"), given)
+        alias, operation, provider, status, fault = bounded
+        names = (operation, provider, alias)
+        of = self._of
+        found = _CallSeries(
+            of["gateway_requests_in_flight"].at(alias),
+            of["gateway_requests_total"].at(alias, status, fault),
+            of["gen_ai_server_request_duration_seconds"].at(*names, fault),
+            of["gen_ai_server_time_to_first_token_seconds"].at(*names),
+            of["gen_ai_server_time_per_output_token_seconds"].at(*names),
+        )
+        if bounded == given:
+            self._calls[end[:5]] = found
+        return found
 
     def attempt_ended(self, end: AttemptEnd) -> None:
         """An attempt's row has been settled."""
-        names = (end.operation, end.provider, end.model)
-        self._attempts.at(end.alias, end.provider, end.model, end.kind, end.fault).inc()
-        self._attempt.at(*names, end.fault).observe(end.seconds)
+        series = self._attempts.get(end[:6])
+        if series is None:
+            series = self._attempt_series(end)
+        series.made.value += 1
+        series.seconds.observe(end.seconds)
         if end.input_tokens is not None:
-            self._tokens.at(*names, "input").observe(end.input_tokens)
+            series.input_tokens.observe(end.input_tokens)
         if end.output_tokens is not None:
-            self._tokens.at(*names, "output").observe(end.output_tokens)
-        if end.cache_read:
-            self._cached.at(end.provider, end.model, "read").inc(end.cache_read)
-        if end.cache_write:
-            self._cached.at(end.provider, end.model, "write").inc(end.cache_write)
-        if end.cost_nano:
-            self._cost.at(end.alias, end.provider, end.model).inc(end.cost_nano)
+            series.output_tokens.observe(end.output_tokens)
+        series.cache_read.value += end.cache_read or 0
+        series.cache_write.value += end.cache_write or 0
+        series.cost.value += end.cost_nano or 0
+
+    def _attempt_series(self, end: AttemptEnd) -> _AttemptSeries:
+        given = (end.alias, end.operation, end.provider, end.model, end.kind, end.fault)
+        labels = ("alias", OPERATION, "provider", "model", "kind", "fault")
+        bounded = self._bounded(labels, given)
+        alias, operation, provider, model, kind, fault = bounded
+        names = (operation, provider, model)
+        of = self._of
+        found = _AttemptSeries(
+            of["gateway_attempts_total"].at(alias, provider, model, kind, fault),
+            of["gen_ai_client_operation_duration_seconds"].at(*names, fault),
+            of["gen_ai_client_token_usage"].at(*names, "input"),
+            of["gen_ai_client_token_usage"].at(*names, "output"),
+            of["gateway_cached_tokens_total"].at(provider, model, "read"),
+            of["gateway_cached_tokens_total"].at(provider, model, "write"),
+            of["gateway_cost_nano_dollars_total"].at(alias, provider, model),
+        )
+        if bounded == given:
+            self._attempts[given] = found
+        return found
 
     # the rest
 
@@ -225,14 +276,14 @@ class Metrics:
 
     def render(self) -> tuple[str, bytes]:
         """The content type and body of ``GET /metrics``."""
-        queues = self._families["gateway_queue_depth"].metric
+        queues = self._of["gateway_queue_depth"]
         for name, depth in self._queues.items():
             queues.labels(name).set(depth())
         self._refresh_breakers()
         return CONTENT_TYPE_PLAIN_0_0_4, generate_latest(_WithoutCreated(self._registry))
 
     def _refresh_breakers(self) -> None:
-        gauge = self._families["gateway_breaker_state"].metric
+        gauge = self._of["gateway_breaker_state"]
         gauge.clear()
         now = self._breakers()
         for provider, model in self._deployments:

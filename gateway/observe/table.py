@@ -143,6 +143,22 @@ METRICS: tuple[Spec, ...] = (
 )
 """All metrics but ``process_*``, which the Prometheus client adds."""
 
+BUSY = frozenset(
+    {
+        "gen_ai_server_request_duration_seconds",
+        "gen_ai_server_time_to_first_token_seconds",
+        "gen_ai_server_time_per_output_token_seconds",
+        "gen_ai_client_operation_duration_seconds",
+        "gen_ai_client_token_usage",
+        "gateway_requests_total",
+        "gateway_attempts_total",
+        "gateway_cost_nano_dollars_total",
+        "gateway_cached_tokens_total",
+        "gateway_requests_in_flight",
+    }
+)
+"""What each call counts, all of it in the event loop; the others may be counted in any thread."""
+
 STATES = ("closed", "half_open", "open")
 
 CLOSED_SETS: Mapping[str, frozenset[str]] = {
