@@ -1,6 +1,6 @@
 """One provider: one call out, one answer back as events.
 
-:meth:`Adapter.pump` is one ``async with`` and one flow. Nested async generators would leave the
+:meth:`Adapter.pump` is one ``with`` and one flow. Nested async generators would leave the
 provider's socket open whenever something above them raises; here leaving the block closes it at
 once. Must not know who calls, what is allowed, or what happens to a fault.
 """
@@ -109,7 +109,7 @@ class Adapter:
         :param marks: is told ``sent`` (monotonic seconds) if the whole request left, also where
             the call is cancelled and nothing is returned.
         """
-        async with self.transport.open(call, self._headers(call), timeouts) as exchange:
+        with self.transport.open(call, self._headers(call), timeouts) as exchange:
             flow = Flow(exchange, decoder, pipe, sink, self._clock)
             try:
                 terminal = await flow.run(self.dialect, call.stream)
@@ -134,7 +134,7 @@ class Adapter:
         :param marks: as for :meth:`pump`.
         :raises Fault: whatever went wrong, an error status included.
         """
-        async with self.transport.open(call, self._headers(call), timeouts) as exchange:
+        with self.transport.open(call, self._headers(call), timeouts) as exchange:
             try:
                 await exchange.start()
                 await check_status(exchange, self.dialect)

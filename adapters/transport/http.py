@@ -19,13 +19,15 @@ from types import TracebackType
 from typing import Self
 
 import aiohttp
-from aiohttp.abc import AbstractStreamWriter
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.connector import Connection
 
 from adapters.canonical.clock import Clock, SystemClock
 from adapters.canonical.faults import Fault
 from adapters.transport.errors import FAILURES, before_reply, in_body
+from adapters.transport.peer import Peer, http_url, reply, trust_in
+from adapters.transport.pool import Pool
 from adapters.transport.pour import Pour, Take
-from adapters.transport.session import http_url, make_session, trust_in
 from adapters.transport.watch import Watch
 from adapters.wire.call import Timeouts, WireCall
 
@@ -62,25 +64,22 @@ class HttpTransport:
         ca_file: str | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self.pool_size = pool_size
         self.clock: Clock = SystemClock() if clock is None else clock
-        self.slots = asyncio.Semaphore(pool_size)
-        self.exchanges: set[Exchange] = set()
-        """Those that hold a connection, or are making one."""
+        self.pool: Pool[Exchange] = Pool(pool_size)
         root, mark, query = http_url("base_url", base_url).partition("?")
         self._root, self._query = root.rstrip("/"), mark + query
         self._proxy = None if proxy is None else http_url("proxy", proxy, credentials=True)
         self._trust = True if ca_file is None else trust_in(ca_file)
-        self._session: aiohttp.ClientSession | None = None
+        self._peer: Peer | None = None
         self._closing: asyncio.Task[None] | None = None
 
     @property
     def active(self) -> int:
         """Calls that hold a connection, or are making one."""
-        return len(self.exchanges)
+        return len(self.pool.holders)
 
     def open(self, call: WireCall, headers: Mapping[str, str], timeouts: Timeouts) -> Exchange:
-        """The exchange for one call, not yet begun: ``async with``, then ``await start()``.
+        """The exchange for one call, not yet begun: ``with``, then ``await start()``.
 
         :param headers: all headers of the request; those in ``call`` are not looked at.
         """
@@ -90,48 +89,51 @@ class HttpTransport:
         """The full URL for a call's path."""
         return self._root + path + self._query
 
-    def session(self) -> aiohttp.ClientSession:
-        """The session, made at first need, because it belongs to the running loop.
+    def peer(self) -> Peer:
+        """The provider's address and connections, made at first need, because they belong to the
+        running loop.
 
         :raises RuntimeError: after :meth:`close`.
         """
         if self._closing is not None:
             raise RuntimeError("the transport is closed")
-        if self._session is None:
-            self._session = make_session(self._proxy, self._trust)
-        return self._session
+        if self._peer is None:
+            self._peer = Peer(self._root, self._proxy, self._trust)
+        return self._peer
 
     async def close(self) -> None:
         """Close every socket, those of running calls included. May be called twice."""
         if self._closing is None:
-            for exchange in tuple(self.exchanges):
+            for exchange in tuple(self.pool.holders):
                 exchange.drop()
             self._closing = asyncio.ensure_future(self._close())
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:
-        if self._session is None:
+        if self._peer is None:
             return
         with contextlib.suppress(TimeoutError):  # the sockets are closed before it waits
             async with asyncio.timeout(CLOSE_SECONDS):
-                await self._session.close()
+                await self._peer.connector.close()
 
 
 class Exchange:
     """One request and its reply.
 
-    Within ``async with``; leaving it closes the socket at once, unless the body was read to its
-    end or :meth:`finish` was called. Every error of the network comes as a
+    Within ``with``; leaving it closes the socket at once, unless the body was read to its end or
+    :meth:`finish` was called. Every error of the network comes as a
     :class:`~adapters.canonical.faults.Fault`; a cancellation stays a cancellation.
     """
 
     __slots__ = (
         "_call",
+        "_connection",
+        "_content",
         "_headers",
         "_linger",
-        "_response",
         "_timeouts",
         "_transport",
+        "_upload",
         "_upstream",
         "_watch",
         "headers",
@@ -152,8 +154,11 @@ class Exchange:
         self._headers = headers
         self._timeouts = timeouts
         self._watch = Watch(timeouts.total)
-        self._response: aiohttp.ClientResponse | None = None
+        self._connection: Connection | None = None
+        """Ours until request and reply are complete."""
         self._upstream: asyncio.WriteTransport | None = None
+        self._upload: asyncio.Task[None] | None = None
+        self._content: aiohttp.StreamReader | None = None
         self._linger: asyncio.TimerHandle | None = None
         self.status: int | None = None
         self.headers: Mapping[str, str] = {}
@@ -163,10 +168,10 @@ class Exchange:
         self.headers_at: float | None = None
         """Monotonic time at which the reply's headers were complete."""
 
-    async def __aenter__(self) -> Self:
+    def __enter__(self) -> Self:
         return self
 
-    async def __aexit__(
+    def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
@@ -180,32 +185,29 @@ class Exchange:
 
         :raises Fault: ``connect_failed``, ``upstream_timeout`` or ``protocol_error``.
         """
-        transport, call, watch = self._transport, self._call, self._watch
+        transport = self._transport
         try:
             await self._take_slot()
-            response = await transport.session().request(
-                call.method,
-                transport.url(call.path),
-                data=_Body(call.body, self),
-                headers=self._headers,
-                allow_redirects=False,
-            )
+            connection = self._connection = await transport.peer().connect()
+            self._send(connection)
+            message, content = await reply(connection)
         except asyncio.CancelledError:
-            watch.claim()
+            self._watch.claim()
             raise
         except FAILURES as error:
             raise before_reply(error, sent=self.sent_at is not None) from error
-        self._response = response
+        self._content = content
         self.headers_at = transport.clock.monotonic()
-        self.status = response.status
-        self.headers = {name.lower(): value for name, value in response.headers.items()}
+        self.status = message.code
+        self.headers = {name.lower(): value for name, value in message.headers.items()}
+        content.on_eof(self._complete)
 
     async def chunk(self) -> bytes:
         """The next bytes of the body as they come, empty at its end.
 
         :raises Fault: ``stream_truncated``, ``upstream_timeout`` or ``protocol_error``.
         """
-        content = self._reply.content
+        content = self._reply
         try:
             return await content.readany()
         except asyncio.CancelledError:
@@ -224,7 +226,7 @@ class Exchange:
         :returns: ``False`` at the end of the body.
         :raises Fault: as :meth:`chunk`.
         """
-        content = self._reply.content
+        content = self._reply
         if content.at_eof():
             return False
         try:
@@ -285,7 +287,7 @@ class Exchange:
     def finish(self) -> None:
         """Nothing more is wanted. If the body ends within :data:`LINGER` seconds the connection
         goes back to the pool, else it is closed; the caller need not wait for either."""
-        content = self._reply.content
+        content = self._reply
         if content.is_eof() or content.exception() is not None:
             self.close()
             return
@@ -299,10 +301,7 @@ class Exchange:
         if self._linger is not None:
             self._linger.cancel()
         self._cut()
-        transport = self._transport
-        if self in transport.exchanges:
-            transport.exchanges.discard(self)
-            transport.slots.release()
+        self._transport.pool.leave(self)
 
     def drop(self) -> None:
         """The transport goes away: the task that waits here gets a fault, and closes."""
@@ -311,76 +310,77 @@ class Exchange:
         else:
             self.close()
 
-    def connected(self, upstream: asyncio.WriteTransport | None) -> None:
-        """The connection stands and the request is about to be written to it."""
-        self._upstream = upstream
-        self._watch.expect("upload", self._timeouts.first_event)
+    async def _take_slot(self) -> None:
+        turn = self._transport.pool.enter(self)
+        self._watch.expect("connect" if turn is None else "pool", self._timeouts.connect)
+        if turn is not None:
+            await turn
+            self._watch.phase = "connect"
 
-    def sent(self) -> None:
+    def _send(self, connection: Connection) -> None:
+        """Write the request; what the socket does not take at once is left to a task."""
+        transport, call = self._transport, self._call
+        protocol = connection.protocol
+        self._upstream = upstream = None if protocol is None else protocol.transport
+        if protocol is None or upstream is None or upstream.is_closing():
+            raise aiohttp.ClientConnectionResetError("closed before the request was written")
+        url, size = transport.url(call.path), len(call.body)
+        head = transport.peer().head(call.method, url, self._headers, size)
+        upstream.write(b"".join((head, call.body[:_SLICE])))
+        if size <= _SLICE and not protocol.writing_paused:
+            self._sent()
+        else:
+            self._watch.expect("upload", self._timeouts.first_event)
+            self._upload = asyncio.create_task(self._send_rest(protocol, upstream))
+
+    async def _send_rest(self, protocol: ResponseHandler, upstream: asyncio.WriteTransport) -> None:
+        body = memoryview(self._call.body)
+        try:
+            for start in range(_SLICE, len(body), _SLICE):
+                await protocol._drain_helper()
+                upstream.write(body[start : start + _SLICE])
+            await protocol._drain_helper()
+        except FAILURES as error:
+            protocol.set_exception(error)  # who waits for the reply is told
+        else:
+            self._sent()
+
+    def _sent(self) -> None:
         """The whole request was handed to the system."""
         self.sent_at = self._transport.clock.monotonic()
-        if self._response is not None:
+        if self._content is not None:
             return  # it answered before it had read all; the reply's limits hold already
         if self._call.stream:
             self._watch.expect("first_event", self._timeouts.first_event)
         else:
             self.whole()
 
-    async def _take_slot(self) -> None:
-        transport = self._transport
-        self._watch.expect(
-            "pool" if transport.slots.locked() else "connect", self._timeouts.connect
-        )
-        await transport.slots.acquire()
-        self._watch.phase = "connect"
-        transport.exchanges.add(self)
+    def _complete(self) -> None:
+        """The reply is complete: its connection goes back to the pool, if the request is, too."""
+        if self.sent_at is None:
+            self._cut()
+        elif self._connection is not None:
+            self._connection.release()
+            self._connection = None
 
     def _cut(self) -> None:
-        if not self._reusable and self._upstream is not None:
+        """Abort the socket, unless it is no longer ours."""
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        if self._upload is not None:
+            self._upload.cancel()
+        if self._upstream is not None:
             # abort() and not close(): a graceful close would first flush what is left of the
             # request, and over TLS wait up to 30 s for the provider's goodbye.
             self._upstream.abort()
-        if self._response is not None:
-            self._response.close()
+        connection.close()
+        content = self._content
+        if content is not None and not content.is_eof() and content.exception() is None:
+            content.set_exception(aiohttp.ClientConnectionError("closed"))
 
     @property
-    def _reply(self) -> aiohttp.ClientResponse:
-        if self._response is None:
+    def _reply(self) -> aiohttp.StreamReader:
+        if self._content is None:
             raise RuntimeError("start() first")
-        return self._response
-
-    @property
-    def _reusable(self) -> bool:
-        """Whether request and reply are complete, so that aiohttp has pooled the connection."""
-        return (
-            self._response is not None
-            and self.sent_at is not None
-            and self._response.content.is_eof()
-        )
-
-
-class _Body(aiohttp.Payload):
-    """The request's body, which tells its exchange when it is written.
-
-    aiohttp's own payload for bytes warns beyond a megabyte, which a prompt with an image has.
-    """
-
-    def __init__(self, data: bytes, exchange: Exchange) -> None:
-        super().__init__(data, content_type="application/json")
-        self._size = len(data)
-        self._exchange = exchange
-
-    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
-        data: bytes = self._value
-        return data.decode(encoding, errors)
-
-    async def write(self, writer: AbstractStreamWriter) -> None:
-        data: bytes = self._value
-        self._exchange.connected(writer.transport)
-        if len(data) <= _SLICE:
-            await writer.write(data)
-        else:
-            view = memoryview(data)
-            for start in range(0, len(data), _SLICE):
-                await writer.write(view[start : start + _SLICE])
-        self._exchange.sent()
+        return self._content

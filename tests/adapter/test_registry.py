@@ -20,7 +20,7 @@ async def test_an_adapter_is_built_from_plain_values_and_opens_nothing(name):
     endpoint = Endpoint("p", name, "https://provider.invalid/v1", api_key="sk-1", pool_size=7)
     adapter = build_adapter(endpoint)
     assert adapter.dialect is DIALECTS[name]
-    assert adapter.transport.pool_size == 7
+    assert adapter.transport.pool.size == 7
     assert adapter.transport.url("/x") == "https://provider.invalid/v1/x"
     await adapter.close()
 

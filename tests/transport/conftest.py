@@ -71,5 +71,5 @@ def exchange_of() -> Callable[..., Any]:
 
 def busy(transport: HttpTransport) -> int:
     """Connections that aiohttp counts as taken."""
-    session = transport._session
-    return 0 if session is None or session.connector is None else len(session.connector._acquired)
+    peer = transport._peer
+    return 0 if peer is None else len(peer.connector._acquired)

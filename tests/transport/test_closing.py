@@ -23,8 +23,8 @@ END = b"0\r\n\r\n"
 
 
 def taken(transport) -> int:
-    session = transport._session
-    return 0 if session is None else len(session.connector._acquired)
+    peer = transport._peer
+    return 0 if peer is None else len(peer.connector._acquired)
 
 
 async def silent(connection):
@@ -37,7 +37,7 @@ async def streaming(connection):
 
 
 async def consume(exchange, seen: asyncio.Event | None = None) -> None:
-    async with exchange:
+    with exchange:
         await exchange.start()
         while await exchange.chunk():
             if seen is not None:
@@ -90,7 +90,7 @@ async def test_left_by_an_exception(provider, connect, cert_file, exchange_of):
     transport = connect(provider.url, ca_file=cert_file)
 
     async def fail(exchange):
-        async with exchange:
+        with exchange:
             await exchange.start()
             raise ZeroDivisionError
 
@@ -111,7 +111,7 @@ async def test_a_provider_that_does_not_read_or_say_goodbye(
 
     provider.script = stuck
     transport = connect(provider.url, ca_file=cert_file)
-    async with exchange_of(transport) as exchange:
+    with exchange_of(transport) as exchange:
         await exchange.start()
         sock = exchange._upstream.get_extra_info("socket")
     await until(lambda: sock.fileno() == -1)
@@ -243,7 +243,7 @@ async def test_finish_waits_a_moment_for_the_end_and_nobody_waits_for_finish(
     for _ in range(2):
         ended.clear()
         begin = loop.time()
-        async with exchange_of(transport) as exchange:
+        with exchange_of(transport) as exchange:
             await exchange.start()
             await exchange.chunk()
             exchange.finish()
@@ -263,7 +263,7 @@ async def test_finish_closes_what_does_not_end(raw_provider, transport, exchange
         await connection.wait_closed()
 
     raw_provider.script = goes_on
-    async with exchange_of(transport) as exchange:
+    with exchange_of(transport) as exchange:
         await exchange.start()
         await exchange.chunk()
         exchange.finish()
@@ -279,7 +279,7 @@ async def test_a_connection_that_breaks_while_lingering_is_forgotten(
         connection.reset()
 
     raw_provider.script = breaks
-    async with exchange_of(transport) as exchange:
+    with exchange_of(transport) as exchange:
         await exchange.start()
         await exchange.chunk()
         exchange.finish()
@@ -336,7 +336,7 @@ async def test_a_reply_before_the_request_was_read_closes_the_connection(transpo
 
     server = await asyncio.start_server(refuse, "127.0.0.1", 0)
     transport._root = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    async with exchange_of(transport, body=b"x" * (32 << 20)) as exchange:
+    with exchange_of(transport, body=b"x" * (32 << 20)) as exchange:
         await exchange.start()
         assert exchange.status == 413
         assert await exchange.read(10) == b"{}"
@@ -345,7 +345,7 @@ async def test_a_reply_before_the_request_was_read_closes_the_connection(transpo
     for _ in range(5):
         await asyncio.sleep(0)
     assert sock.fileno() == -1  # without flushing what is left of the request
-    assert not transport._session.connector._conns
+    assert not transport.peer().connector._conns
     checked.set()
     await over.wait()
     await asyncio.sleep(0)
@@ -360,7 +360,7 @@ async def test_closing_the_transport_ends_calls_and_may_be_repeated(
     seen = asyncio.Event()
     task = asyncio.ensure_future(consume(exchange_of(transport), seen))
     await seen.wait()
-    async with exchange_of(transport) as lingering:
+    with exchange_of(transport) as lingering:
         await lingering.start()
         await lingering.chunk()
         lingering.finish()

@@ -16,7 +16,7 @@ CHUNKED = HEAD + b"transfer-encoding: chunked\r\n\r\n"
 
 
 async def whole(exchange) -> bytes:
-    async with exchange:
+    with exchange:
         await exchange.start()
         return await exchange.read(1000)
 
@@ -82,7 +82,7 @@ async def test_what_came_before_a_break_is_still_given(raw_provider, transport, 
         connection.reset()
 
     raw_provider.script = script
-    async with exchange_of(transport) as exchange:
+    with exchange_of(transport) as exchange:
         await exchange.start()
         await asyncio.sleep(0.05)  # data and break are both there before the first read
         assert await exchange.chunk() == b"helloworld"
@@ -106,7 +106,7 @@ async def test_a_host_that_does_not_exist(connect, exchange_of, monkeypatch):
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
     transport = connect("http://provider.invalid")
-    monkeypatch.setattr(transport.session().connector._resolver, "resolve", unknown)
+    monkeypatch.setattr(transport.peer().connector._resolver, "resolve", unknown)
     with pytest.raises(Fault) as caught:
         await whole(exchange_of(transport))
     assert caught.value.kind == "connect_failed"

@@ -42,7 +42,7 @@ async def test_no_task_is_woken_for_a_chunk(
 ) -> None:
     raw_provider.script = slowly
     take = Taker()
-    async with exchange_of(transport) as exchange:
+    with exchange_of(transport) as exchange:
         await exchange.start()
         assert await exchange.pour(take) is False
     assert take.pieces == [b"one", b"two", b"three"]
@@ -61,7 +61,7 @@ async def test_one_read_of_the_socket_is_one_piece(
 
     raw_provider.script = at_once
     take = Taker()
-    async with exchange_of(transport) as exchange:
+    with exchange_of(transport) as exchange:
         await exchange.start()
         await exchange.pour(take)
     assert take.pieces == [b"a" * 50]
@@ -81,7 +81,7 @@ async def test_a_slow_taker_stops_the_provider_and_goes_on_where_it_was(
 
     raw_provider.script = everything
     take = Taker(most=3)
-    async with exchange_of(transport) as exchange:
+    with exchange_of(transport) as exchange:
         await exchange.start()
         await asyncio.sleep(0.1)
         while await exchange.pour(take):
@@ -94,7 +94,7 @@ async def test_who_wants_no_more_is_given_no_more(
 ) -> None:
     raw_provider.script = slowly
     take = Taker(most=1)
-    async with exchange_of(transport) as exchange:
+    with exchange_of(transport) as exchange:
         await exchange.start()
         assert await exchange.pour(take) is True
         await asyncio.sleep(0.03)
@@ -113,7 +113,7 @@ async def test_what_came_before_a_break_is_taken(
 
     raw_provider.script = broken
     take = Taker()
-    async with exchange_of(transport) as exchange:
+    with exchange_of(transport) as exchange:
         await exchange.start()
         with pytest.raises(Fault, match="cut off"):
             await exchange.pour(take)
@@ -127,7 +127,7 @@ async def test_a_reply_without_a_body_ends_at_once(
         await connection.send(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
 
     raw_provider.script = empty
-    async with exchange_of(transport) as exchange:
+    with exchange_of(transport) as exchange:
         await exchange.start()
         assert await exchange.pour(Taker()) is False
 
@@ -143,9 +143,9 @@ async def test_the_installed_client_has_what_is_relied_on(
 
     raw_provider.script = silent
     take = Taker()
-    async with exchange_of(transport) as exchange:
+    with exchange_of(transport) as exchange:
         await exchange.start()
-        content = exchange._response.content
+        content = exchange._content
         assert type(content._protocol) is Handler
         pour = asyncio.ensure_future(Pour(content, take).run())
         await asyncio.sleep(0)

@@ -11,7 +11,7 @@ import pytest
 
 from adapters.canonical.faults import Fault
 from adapters.transport.http import HttpTransport
-from adapters.transport.session import make_socket
+from adapters.transport.peer import make_socket
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
 
@@ -27,7 +27,7 @@ def replies(*heads: bytes):
 
 
 async def whole(exchange, limit: int = 1 << 20) -> bytes:
-    async with exchange:
+    with exchange:
         await exchange.start()
         return await exchange.read(limit)
 
@@ -42,7 +42,7 @@ async def test_status_headers_and_body_come_back(raw_provider, transport, exchan
     raw_provider.script = replies(
         b"HTTP/1.1 418 Teapot\r\nX-Request-ID: r1\r\ncontent-length: 5\r\n\r\nshort"
     )
-    async with exchange_of(transport) as exchange:
+    with exchange_of(transport) as exchange:
         assert (exchange.status, exchange.sent_at, exchange.headers_at) == (None, None, None)
         await exchange.start()
         assert exchange.status == 418
@@ -93,7 +93,7 @@ async def test_redirects_are_answers_not_orders(raw_provider, transport, exchang
     raw_provider.script = replies(
         b"HTTP/1.1 307 Go\r\nlocation: /elsewhere\r\ncontent-length: 0\r\n\r\n"
     )
-    async with exchange_of(transport) as exchange:
+    with exchange_of(transport) as exchange:
         await exchange.start()
         assert exchange.status == 307
     assert len(raw_provider.requests) == 1
@@ -204,7 +204,7 @@ async def test_a_bomb_is_bounded_by_the_limit(raw_provider, transport, exchange_
         await whole(exchange_of(transport))
     assert caught.value.kind == "protocol_error"
     assert "1048576 bytes" in caught.value.message
-    async with exchange_of(transport) as exchange:
+    with exchange_of(transport) as exchange:
         await exchange.start()
         largest = 0
         while chunk := await exchange.chunk():
@@ -219,7 +219,7 @@ async def test_an_excerpt_is_short_in_bytes_and_in_time(raw_provider, transport,
 
     raw_provider.script = script
     for limit, seconds, size in ((10, 5.0, 10), (1000, 0.05, 100)):
-        async with exchange_of(transport) as exchange:
+        with exchange_of(transport) as exchange:
             await exchange.start()
             assert await exchange.excerpt(limit, seconds) == b"x" * size
 

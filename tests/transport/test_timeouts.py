@@ -31,7 +31,7 @@ async def drip(connection, head: bytes, piece: bytes) -> None:
 async def consume(exchange, moves: float = 0) -> float:
     """Read to the end; the first ``moves`` chunks are progress. Returns the last one's time."""
     moved = 0.0
-    async with exchange:
+    with exchange:
         await exchange.start()
         try:
             while await exchange.chunk():
@@ -71,7 +71,7 @@ async def test_connect_covers_the_wait_for_the_pool(raw_provider, connect, excha
     raw_provider.script = silent
     transport = connect(raw_provider.url, pool_size=1)
     other = connect(raw_provider.url, pool_size=1)
-    async with exchange_of(transport) as first:
+    with exchange_of(transport) as first:
         task = asyncio.ensure_future(first.start())
         await asyncio.sleep(0.01)
         assert transport.active == 1
@@ -91,7 +91,7 @@ async def test_after_the_wait_for_the_pool_it_is_the_connection_that_is_slow(
     raw_provider, connect, exchange_of
 ):
     transport = connect(raw_provider.url.replace("http:", "https:"), pool_size=1)
-    async with exchange_of(transport) as first:
+    with exchange_of(transport) as first:
         task = asyncio.ensure_future(first.start())  # never gets through its handshake
         await asyncio.sleep(0.01)
         asyncio.get_running_loop().call_later(LIMIT / 3, task.cancel)
@@ -190,7 +190,7 @@ async def test_a_slow_reader_of_ours_is_not_the_providers_fault(
         await connection.send(b"1\r\ny\r\n0\r\n\r\n")
 
     raw_provider.script = script
-    async with exchange_of(transport, between_events=0.1, total=0.2) as exchange:
+    with exchange_of(transport, between_events=0.1, total=0.2) as exchange:
         await exchange.start()
         assert await exchange.chunk() == b"x"
         exchange.progress()

@@ -1,0 +1,174 @@
+"""Where a provider is, and the connections to it: TLS, proxy, keep-alive, bounds of a reply's head.
+
+Of aiohttp only the connector and the parser are used, not the client above them. That one finds
+out with every request what is known of a provider beforehand: whether there are cookies,
+credentials, redirects, a proxy, which headers go along; and it starts a task to write what the
+socket takes at once. It was half of what a call through it costs. A test holds the private names
+that this needs to the installed version. Must not know calls; :mod:`adapters.transport.http`
+makes them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import socket
+import ssl
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+from aiohttp.client_reqrep import ConnectionKey
+from aiohttp.connector import Connection
+from aiohttp.http_parser import RawResponseMessage
+from aiohttp.http_writer import _serialize_headers
+from yarl import URL
+
+from adapters.transport.pour import Handler
+
+KEEP_ALIVE = 15.0
+"""Seconds that an idle connection stays in the pool. Shorter than the usual idle limits of
+servers and load balancers, so that we are the ones who close it."""
+
+MAX_FIELD = 16 * 1024
+"""Bytes of one header; with :data:`MAX_FIELDS` the bound of an endless head."""
+
+MAX_FIELDS = 128
+
+READ_BUFFER = 64 * 1024
+"""Bytes that are read ahead of a slow reader; twice that stops the socket."""
+
+PROBE_SECONDS = 60
+"""Pause between TCP probes on a silent connection. Reasoning models are silent for minutes, and
+routers on the way forget such connections."""
+
+
+_NO_LIMITS = aiohttp.ClientTimeout()
+"""aiohttp's own time-outs are off: those of a call can tell waiting from connecting."""
+
+
+class Peer:
+    """One provider's address and the pool of connections to it. Belongs to the running loop.
+
+    The pool has no bound: who calls has one, and waits where a time-out sees it.
+
+    :param url: any URL of the provider's.
+    """
+
+    __slots__ = ("_address", "_fixed", "_proxied", "connector")
+
+    def __init__(self, url: str, proxy: str | None, trust: ssl.SSLContext | bool) -> None:
+        loop = asyncio.get_running_loop()
+        self.connector = aiohttp.TCPConnector(
+            limit=0, keepalive_timeout=KEEP_ALIVE, ssl=trust, socket_factory=make_socket
+        )
+        self.connector._factory = functools.partial(Handler, loop)  # type: ignore[assignment]
+        way = None if proxy is None else URL(proxy)
+        self._address = _Address("POST", URL(url), loop=loop, proxy=way)
+        self._proxied = way is not None and not self._address.is_ssl()
+        self._fixed = {
+            name.lower(): value
+            for name, value in self._address.headers.items()
+            if name != "Content-Length"
+        }
+        if self._proxied and way is not None and way.user is not None:
+            credentials = aiohttp.encode_basic_auth(way.user, way.password or "")
+            self._fixed["proxy-authorization"] = credentials
+
+    async def connect(self) -> Connection:
+        """A connection that nobody uses, pooled or new, ready for a request.
+
+        :raises aiohttp.ClientError: where none can be made.
+        """
+        connection = await self.connector.connect(self._address, [], _NO_LIMITS)
+        protocol = connection.protocol
+        if protocol is not None:
+            protocol.set_response_params(
+                read_until_eof=True,
+                read_bufsize=READ_BUFFER,
+                max_line_size=MAX_FIELD,
+                max_field_size=MAX_FIELD,
+                max_headers=MAX_FIELDS,
+            )
+        return connection
+
+    def head(self, method: str, url: str, headers: Mapping[str, str], size: int) -> bytes:
+        """The head of a request whose body has ``size`` bytes."""
+        line = f"{method} {_target(url, self._proxied)} HTTP/1.1"
+        fields: Any = {**self._fixed, **headers, "content-length": str(size)}
+        return _serialize_headers(line, fields)
+
+
+class _Address(aiohttp.ClientRequest):
+    """What the connector asks of a request, none of which differs between those of a provider."""
+
+    @functools.cached_property
+    def connection_key(self) -> ConnectionKey:
+        return super().connection_key
+
+
+@functools.lru_cache(maxsize=256)
+def _target(url: str, proxied: bool) -> str:
+    """What a request line names: the path, or for a proxy the whole URL."""
+    parsed = URL(url)
+    return str(parsed.with_fragment(None)) if proxied else parsed.raw_path_qs
+
+
+async def reply(connection: Connection) -> tuple[RawResponseMessage, aiohttp.StreamReader]:
+    """The head of the reply to the request that was written, and the reader of its body.
+
+    :raises Exception: one of :data:`~adapters.transport.errors.FAILURES`.
+    """
+    protocol = connection.protocol
+    if protocol is None:
+        raise aiohttp.ClientConnectionError("closed")
+    while True:
+        message, content = await protocol.read()
+        if message.code not in _INFORMATIONAL:
+            return message, content
+
+
+_INFORMATIONAL = frozenset(range(100, 200)) - {101}
+"""Statuses that a reply still follows; after 101 another protocol does."""
+
+
+def make_socket(address: Any) -> socket.socket:
+    """A socket that the kernel keeps alive, by the probes that the platform knows."""
+    family, kind, proto, _, _ = address
+    sock = socket.socket(family, kind, proto)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name in ("TCP_KEEPIDLE", "TCP_KEEPALIVE", "TCP_KEEPINTVL"):
+        if hasattr(socket, name):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), PROBE_SECONDS)
+    return sock
+
+
+def trust_in(ca_file: str) -> ssl.SSLContext:
+    """A context that trusts the authorities in a PEM file and no others.
+
+    :raises ValueError: for a file that can't be read as that.
+    """
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except (OSError, ssl.SSLError) as error:
+        raise ValueError(f"ca_file {ca_file!r} can't be read as PEM: {error}") from error
+
+
+def http_url(name: str, url: str, *, credentials: bool = False) -> str:
+    """``url`` itself.
+
+    :param name: the setting, for the message; the URL is not repeated, it may hold a password.
+    :param credentials: whether a user and password may stand before the host.
+    :raises ValueError: for anything that is no http(s) URL with a host.
+    """
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # a port that is no number, brackets that do not close
+        usable = False
+    if not usable:
+        raise ValueError(f"{name} must be an http:// or https:// URL with a host")
+    if parts.username is not None and not credentials:
+        raise ValueError(f"{name} must hold no user or password; use `api_key` or `headers`")
+    return url
