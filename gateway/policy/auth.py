@@ -72,8 +72,7 @@ class Keyring:
         """Take the keys of a configuration."""
         self.default_limits = default_limits
         self._file = {
-            self.digest(key.key.reveal()): _from_settings(key, default_limits)
-            for key in keys
+            self.digest(key.key.reveal()): _from_settings(key, default_limits) for key in keys
         }
 
     def use_stored(self, rows: Iterable[KeyRow]) -> None:
