@@ -35,7 +35,13 @@ async def read_body(receive: Receive, headers: Mapping[str, str], limit: int) ->
     :raises Fault: ``too_large``, or ``bad_request`` for an unknown encoding or broken data.
     :raises Disconnected: if the caller left meanwhile.
     """
-    body = await read_raw(receive, headers, limit)
+    return plain(await read_raw(receive, headers, limit), headers, limit)
+
+
+def plain(body: bytes, headers: Mapping[str, str], limit: int) -> bytes:
+    """A body that is there, decompressed; see :func:`read_body`."""
+    if len(body) > limit:
+        raise _too_large(limit)
     encoding = headers.get("content-encoding", "").strip().lower()
     return _decompress(body, encoding, limit) if encoding else body
 

@@ -1,5 +1,5 @@
-"""uvicorn's HTTP/1.1, with an answer's head and its first bytes in one write, and a word to
-whoever wants to know that a caller hung up.
+"""uvicorn's HTTP/1.1, with an answer's head and its first bytes in one write, and a short way
+between a request and its socket.
 
 Written one after the other, head and bytes are two system calls and often two packets: the second
 cost as much CPU as the whole ledger's SQL (``python -m benchmarks --only call``). A task that waits
@@ -9,47 +9,170 @@ for ``http.disconnect`` costs each open stream 2 kB. Must not know what is serve
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, MutableMapping
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import (
+    HEADER_RE,
+    HEADER_VALUE_RE,
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 
-LEAVING = "gateway.leaving"
-"""The extension of the ASGI scope through which :meth:`Coalescing.when_left` is reached."""
+_LINE = "gateway.line"
+"""The extension of the ASGI scope that holds a request's :class:`Line`."""
 
 Left = Callable[[], None]
+Header = tuple[bytes, bytes]
 
 _HEAD = b"HTTP/1.1 "
+_BODILESS = frozenset({204, 304})
 
 
 class Coalescing(HttpToolsProtocol):
-    """The protocol, on a transport that holds each answer's head back for what follows it."""
+    """The protocol, on a transport that holds each answer's head back for what follows it.
+
+    ``watched`` is the line of the request that wants to know when its caller hangs up.
+    """
+
+    watched: Line | None = None
+    held: HeadsHeld
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self._left: Left | None = None
-        super().connection_made(HeadsHeld(transport, self.loop))  # type: ignore[arg-type]
+        self.held = HeadsHeld(transport, self.loop)
+        super().connection_made(self.held)  # type: ignore[arg-type]
 
-    def on_message_begin(self) -> None:
-        """As uvicorn's, with :data:`LEAVING` among the scope's extensions."""
-        super().on_message_begin()
-        self.scope["extensions"] = {LEAVING: self.when_left}  # type: ignore[dict-item]
-
-    def when_left(self, left: Left | None) -> None:
-        """Call ``left`` once the caller of the request under way hangs up; ``None`` forgets it."""
-        self._left = left
-        if left is not None:
-            self.flow.resume_reading()  # else the end of a connection goes unnoticed
-            if self.transport.is_closing():
-                self.loop.call_soon(self._tell_left)
+    def on_headers_complete(self) -> None:
+        """As uvicorn's, with a :class:`Line` among the scope's extensions."""
+        super().on_headers_complete()
+        self.scope["extensions"] = {_LINE: Line(self, self.cycle)}  # type: ignore[dict-item]
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        self._tell_left()
+        if self.watched is not None:
+            self.watched.tell_left()
 
-    def _tell_left(self) -> None:
+
+class Line:
+    """A request's short way to the socket: what ASGI says in messages, through whose every layer
+    it has to go, is said in one step.
+
+    For a request whose answer has a body. Whatever writes gives ``False``, and has done nothing,
+    where ASGI's ``send`` is to be used: it knows how to wait for a slow caller, and what is no
+    proper order of events. Both may be used in turn.
+
+    ``marks`` are headers of every answer, whatever its door says.
+    """
+
+    __slots__ = ("_cycle", "_left", "_protocol", "marks")
+
+    def __init__(self, protocol: Coalescing, cycle: RequestResponseCycle) -> None:
+        self._protocol = protocol
+        self._cycle = cycle
+        self._left: Left | None = None
+        self.marks: tuple[Header, ...] = ()
+
+    # the caller
+
+    def watch(self, left: Left | None) -> None:
+        """Call ``left`` once the caller hangs up; ``None`` forgets it."""
+        self._left = left
+        protocol = self._protocol
+        if left is None:
+            if protocol.watched is self:
+                protocol.watched = None
+            return
+        protocol.watched = self
+        protocol.flow.resume_reading()  # else the end of a connection goes unnoticed
+        if protocol.held.is_closing():
+            protocol.loop.call_soon(self.tell_left)
+
+    def tell_left(self) -> None:
+        """The caller has hung up."""
         left, self._left = self._left, None
         if left is not None:
             left()
+
+    def body(self) -> bytes | None:
+        """The request's body, if all of it is there; once."""
+        cycle = self._cycle
+        if cycle.more_body or cycle.disconnected or cycle.waiting_for_100_continue:
+            return None
+        body = bytes(cycle.body)
+        cycle.body = bytearray()
+        cycle.message_event.clear()
+        return body
+
+    # the answer
+
+    @property
+    def started(self) -> bool:
+        """Whether an answer has begun, on whichever way."""
+        return self._cycle.response_started
+
+    def answer(self, status: int, headers: Iterable[Header], body: bytes) -> bool:
+        """A whole answer; its length is among ``headers``, whose names are in lower case."""
+        cycle = self._cycle
+        if cycle.response_started or cycle.flow.write_paused:
+            return False
+        head = self._head(status, headers)
+        cycle.response_started = True
+        if not cycle.disconnected:
+            self._protocol.held.send(head + b"\r\n" + body)
+            self._complete()
+        return True
+
+    def start(self, status: int, headers: Iterable[Header]) -> bool:
+        """The head of an answer whose length is not known."""
+        cycle = self._cycle
+        if cycle.response_started or cycle.flow.write_paused or status in _BODILESS:
+            return False
+        head = self._head(status, headers)
+        cycle.response_started = cycle.chunked_encoding = True
+        cycle.waiting_for_100_continue = False
+        if not cycle.disconnected:
+            self._protocol.held.write(head + b"transfer-encoding: chunked\r\n\r\n")
+        return True
+
+    def put(self, data: bytes, *, more: bool) -> bool:
+        """Bytes of an answer that was begun with :meth:`start`."""
+        cycle = self._cycle
+        if cycle.disconnected:
+            return True
+        if not cycle.chunked_encoding or cycle.response_complete or cycle.flow.write_paused:
+            return False
+        chunk = b"%x\r\n%b\r\n" % (len(data), data) if data else b""
+        if more:
+            self._protocol.held.write(chunk)
+        else:
+            self._protocol.held.write(chunk + b"0\r\n\r\n")
+            self._complete()
+        return True
+
+    def _head(self, status: int, headers: Iterable[Header]) -> bytes:
+        """Status and headers; what ends them is still to come."""
+        cycle = self._cycle
+        every = [*cycle.default_headers, *headers, *self.marks]
+        names, values = zip(*every, strict=True)
+        if HEADER_RE.search(b"".join(names)) or HEADER_VALUE_RE.search(b"".join(values)):
+            raise ValueError("a header's name or value holds what none may hold")
+        lines = b"".join([b"%b: %b\r\n" % header for header in every])
+        return STATUS_LINE[status] + lines + (b"" if cycle.keep_alive else b"connection: close\r\n")
+
+    def _complete(self) -> None:
+        cycle = self._cycle
+        cycle.response_complete = True
+        cycle.message_event.set()
+        if not cycle.keep_alive:
+            self._protocol.held.close()
+        cycle.on_response()
+
+
+def line_of(scope: MutableMapping[str, Any]) -> Line | None:
+    """The request's line, behind the gateway's own server."""
+    line: Line | None = scope.get("extensions", {}).get(_LINE)
+    return line
 
 
 class HeadsHeld:
@@ -58,13 +181,14 @@ class HeadsHeld:
     A head that nothing follows goes out at the end of the event loop's turn, or with the close.
     """
 
-    __slots__ = ("_held", "_loop", "_transport", "write_now")
+    __slots__ = ("_held", "_loop", "_transport", "_write", "is_closing")
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
         self._transport = transport
         self._loop = loop
         self._held = b""
-        self.write_now = transport.write
+        self._write = transport.write
+        self.is_closing = transport.is_closing
 
     def __getattr__(self, name: str) -> Any:
         """All that is not about writing is the transport's own matter."""
@@ -72,19 +196,22 @@ class HeadsHeld:
 
     def write(self, data: bytes) -> None:
         """Send ``data``, or keep it if it is a head."""
-        if self._held:
-            data, self._held = self._held + data, b""
-        elif data.startswith(_HEAD):
+        if not self._held and data.startswith(_HEAD):
             self._held = data
             self._loop.call_soon(self.flush)
-            return
-        self.write_now(data)
+        else:
+            self.send(data)
+
+    def send(self, data: bytes) -> None:
+        """Send ``data``, whatever it is, behind what is held."""
+        if self._held:
+            data, self._held = self._held + data, b""
+        self._write(data)
 
     def flush(self) -> None:
         """Send what is held."""
         if self._held:
-            held, self._held = self._held, b""
-            self.write_now(held)
+            self.send(b"")
 
     def close(self) -> None:
         """Send what is held, then close."""

@@ -16,7 +16,6 @@ from gateway.flow.complete import complete
 from gateway.flow.context import Call
 from gateway.flow.tracing import begin
 from gateway.http.background import BackgroundDoor
-from gateway.http.body import read_body
 from gateway.http.ending import Ending
 from gateway.http.endpoint import MEGABYTE, Endpoint, is_strict
 from gateway.http.exchange import Exchange
@@ -51,7 +50,7 @@ class Conversation(Endpoint):
         started, at = runtime.clock.monotonic(), runtime.clock.wall()
         principal = state.keyring.authenticate(exchange.headers, at)
         limit = int(runtime.snapshot.server.max_body_mb * MEGABYTE)
-        body = await read_body(exchange.receive, exchange.headers, limit)
+        body = await exchange.read(limit)
         limits = BodyLimits(choices=runtime.snapshot.server.max_n)
         given = with_model(runtime, self._northbound.parse(body, exchange.headers, limits))
         await settle_previous(state.store, runtime.clock, principal.project, given)
@@ -83,7 +82,7 @@ class Conversation(Endpoint):
                 verify=wants_verify(exchange.headers),
                 trace=begin(runtime.tracer, exchange.headers, alias, exchange.id),
             )
-            exchange.headers.clear()  # nobody asks again, and a stream may be open for long
+            exchange.forget()
             exchange.watch()
             ending = Ending(state, exchange, call)
             try:

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, MutableMapping, Sequence
 from typing import Any
 
 from gateway.http.body import Receive
+from gateway.http.coalescing import line_of
 from gateway.http.exchange import Scope, Send
 from gateway.http.middleware import App
 from gateway.services.state import State
@@ -53,7 +54,15 @@ class Cors:
             return self._app(scope, receive, send)
         if scope["method"] == "OPTIONS" and _header(scope, b"access-control-request-method"):
             return _preflight(origin, send)
-        return self._app(scope, receive, _Marked(send, origin))
+        marks: Headers = (
+            (b"access-control-allow-origin", origin),
+            (b"access-control-expose-headers", SEEN),
+            (b"vary", b"Origin"),
+        )
+        line = line_of(scope)
+        if line is not None:
+            line.marks = (*marks, *line.marks)
+        return self._app(scope, receive, _Marked(send, marks))
 
 
 class _Marked:
@@ -61,13 +70,9 @@ class _Marked:
 
     __slots__ = ("_headers", "_send")
 
-    def __init__(self, send: Send, origin: bytes) -> None:
+    def __init__(self, send: Send, headers: Headers) -> None:
         self._send = send
-        self._headers: Headers = [
-            (b"access-control-allow-origin", origin),
-            (b"access-control-expose-headers", SEEN),
-            (b"vary", b"Origin"),
-        ]
+        self._headers = headers
 
     async def __call__(self, message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":

@@ -10,7 +10,6 @@ from adapters.canonical.faults import Fault
 from gateway.flow.context import Call
 from gateway.flow.embed import as_request, embed
 from gateway.flow.tracing import begin
-from gateway.http.body import read_body
 from gateway.http.ending import Ending
 from gateway.http.endpoint import MEGABYTE, Endpoint, is_strict
 from gateway.http.exchange import Exchange
@@ -31,7 +30,7 @@ class Embeddings(Endpoint):
         started, at = runtime.clock.monotonic(), runtime.clock.wall()
         principal = self._state.keyring.authenticate(exchange.headers, at)
         limit = int(runtime.snapshot.server.max_body_mb * MEGABYTE)
-        body = await read_body(exchange.receive, exchange.headers, limit)
+        body = await exchange.read(limit)
         asked, dropped = parse(body)
         alias = resolve(runtime.snapshot, principal, asked.model, "embedding")
         call = Call(

@@ -14,13 +14,15 @@ from typing import Any
 from adapters.canonical.faults import Fault
 from adapters.canonical.parts import Dialect
 from gateway.http.begun import Begun, begun
-from gateway.http.body import Receive
-from gateway.http.coalescing import LEAVING
+from gateway.http.body import Receive, plain, read_body
+from gateway.http.coalescing import line_of
 from gateway.northbound.errors import envelope
 
 Scope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
+
+JSON = (b"content-type", b"application/json")
 
 FAILED = "failed"
 """Set in the request's ``state`` where a failure was told under a status that looks well."""
@@ -36,7 +38,7 @@ class Exchange:
     """A request: its headers (lower-case names), its id, and how to answer it."""
 
     __slots__ = (
-        "_leaving",
+        "_line",
         "_receive",
         "_send",
         "_sending",
@@ -63,7 +65,7 @@ class Exchange:
         self.started = False
         self.gone = False
         self.status = 0
-        self._leaving: Callable[[Callable[[], None] | None], None] | None = None
+        self._line = line_of(scope)
         self._receive = receive
         self._send = send
         self._sending: Begun | None = None
@@ -77,14 +79,25 @@ class Exchange:
         """The body's source, before :meth:`watch`."""
         return self._receive
 
+    async def read(self, limit: int) -> bytes:
+        """The caller's body, as :func:`gateway.http.body.read_body` gives it."""
+        body = None if self._line is None else self._line.body()
+        if body is None:
+            return await read_body(self._receive, self.headers, limit)
+        return plain(body, self.headers, limit)
+
+    def forget(self) -> None:
+        """Let go of the request's headers: nobody asks again, and a stream may be open for long."""
+        self.headers.clear()
+        self.scope["headers"].clear()
+
     # the watch
 
     def watch(self) -> None:
         """From here on, a caller that hangs up or takes nothing any more cancels the task. The
         body must be read."""
-        self._leaving = self.scope.get("extensions", {}).get(LEAVING)
-        if self._leaving is not None:
-            self._leaving(self._left)
+        if self._line is not None:
+            self._line.watch(self._left)
         else:
             self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER, self._start_watch)
 
@@ -104,8 +117,8 @@ class Exchange:
 
     def unwatch(self) -> None:
         """End the watch; the request is answered."""
-        if self._leaving is not None:
-            self._leaving(None)
+        if self._line is not None:
+            self._line.watch(None)
         if self._timer is not None:
             self._timer.cancel()
         if self._watcher is not None:
@@ -132,16 +145,15 @@ class Exchange:
     # the answer
 
     async def start(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
-        """Send status and headers."""
+        """Send status and headers of an answer whose length is not known."""
         self.started = True
         self.status = status
-        await self._send(
-            {
-                "type": "http.response.start",
-                "status": status,
-                "headers": list(headers),
-            }
-        )
+        if self._line is None or not self._line.start(status, headers):
+            await self._start(status, headers)
+
+    async def _start(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        message = {"type": "http.response.start", "status": status, "headers": list(headers)}
+        await self._send(message)
 
     async def write(self, data: bytes, *, more: bool) -> None:
         """Send body bytes; waits while the caller reads slowly."""
@@ -151,6 +163,8 @@ class Exchange:
     def put(self, data: bytes, *, more: bool = True) -> bool:
         """Send body bytes without waiting; ``False`` if the caller reads slowly, and
         :meth:`caught_up` has to be awaited."""
+        if self._line is not None and self._line.put(data, more=more):
+            return True
         message = {"type": "http.response.body", "body": data, "more_body": more}
         self._sending = begun(self._send(message))
         return self._sending is None
@@ -170,15 +184,12 @@ class Exchange:
         self, status: int, data: bytes, headers: Iterable[tuple[bytes, bytes]] = ()
     ) -> None:
         """One whole JSON answer."""
-        await self.start(
-            status,
-            [
-                (b"content-type", b"application/json"),
-                (b"content-length", str(len(data)).encode()),
-                *headers,
-            ],
-        )
-        await self.write(data, more=False)
+        self.started = True
+        self.status = status
+        every = [JSON, (b"content-length", b"%d" % len(data)), *headers]
+        if self._line is None or not self._line.answer(status, every, data):
+            await self._start(status, every)
+            await self.write(data, more=False)
 
     def failed(self) -> None:
         """The answer under way ends in a failure, told in-band."""

@@ -13,6 +13,7 @@ from adapters.canonical.clock import Clock
 from adapters.canonical.faults import Fault
 from adapters.canonical.parts import Dialect
 from gateway.http.body import Receive
+from gateway.http.coalescing import line_of
 from gateway.http.exchange import Scope, Send
 from gateway.northbound.errors import envelope
 
@@ -41,13 +42,19 @@ class Front:
         scope.setdefault("state", {})["request_id"] = request_id
         if self._root and scope["path"].startswith(self._root + "/"):
             scope["path"] = scope["path"].removeprefix(self._root)
-        watched = _Started(send, _signature(request_id, dialect_of(scope["path"])))
+        signature = _signature(request_id, dialect_of(scope["path"]))
+        line = line_of(scope)
+        if line is not None:
+            line.marks = signature
+        watched = _Started(send, signature)
         try:
             await self._app(scope, receive, watched)
         except Exception as error:
             log.exception("request %s failed", request_id, exc_info=error)
-            if not watched.started:
+            if not (watched.started if line is None else line.started):
                 await _apologise(scope, watched, request_id)
+        finally:
+            scope.pop("extensions", None)  # the scope and its line hold each other
 
 
 class Direct:

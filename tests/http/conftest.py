@@ -11,6 +11,7 @@ from tests.harness import KEYS, PROVIDERS, Harness, alias, aliases, gateway
 
 CONFIG = (
     "[server]\nmax_body_mb = 1\nping_seconds = 0.2\ndrain_seconds = 0.3\n"
+    'cors = ["https://page.example"]\n'
     '[store]\nurl = "sqlite:///gateway.db"\n'
     + PROVIDERS
     + aliases(

@@ -121,7 +121,7 @@ async def test_an_accident_is_told_in_the_envelope(
     async def broken(*_: object) -> bytes:
         raise ZeroDivisionError("secret detail")
 
-    monkeypatch.setattr("gateway.http.conversation.read_body", broken)
+    monkeypatch.setattr("gateway.http.exchange.Exchange.read", broken)
     answer = await g.post(path, b"{}")
     assert answer.status == 500
     assert answer.json()["error"]["type"] == kind

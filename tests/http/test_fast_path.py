@@ -1,10 +1,14 @@
 """The fast path gives the bytes of the full one: straight to the door or through the framework's
-layers, the provider's own frames or frames written anew."""
+layers, straight to the socket or in ASGI's messages, the provider's own frames or frames written
+anew."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import aiohttp
@@ -12,7 +16,7 @@ import pytest
 
 from gateway.http.idempotent import Idempotent
 from gateway.http.middleware import Front
-from gateway.http.routes import CONVERSATIONS, doors
+from gateway.http.routes import CONVERSATIONS, build, doors
 from tests.harness import KEY, Harness, served
 
 AUTH = {"authorization": f"Bearer {KEY}", "content-type": "application/json"}
@@ -59,6 +63,52 @@ async def test_straight_and_through_all_layers(
     async with served(layered) as slow:
         body = asked(path, model, stream)
         assert await post(g.url + path, body) == await post(slow + path, body)
+
+
+async def raw(url: str, path: str, body: dict[str, Any], *headers: str) -> bytes:
+    """All bytes of an answer but the sizes of its chunks, which depend on how fast it was made;
+    the connection is closed after it."""
+    host, _, port = url.removeprefix("http://").partition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    data = json.dumps(body)
+    own = [f"{name}: {value}" for name, value in AUTH.items()]
+    lines = [f"POST {path} HTTP/1.1", "host: x", *own, *headers, f"content-length: {len(data)}"]
+    lines.append("connection: close")
+    writer.write("\r\n".join([*lines, "", data]).encode())
+    async with asyncio.timeout(10):
+        told = await reader.read()
+    writer.close()
+    head, _, rest = told.partition(b"\r\n\r\n")
+    if b"transfer-encoding: chunked" in head:
+        rest = b"".join(_chunks(rest))
+    return re.sub(rb"date: [^\r]*", b"date", settled(head + rest))
+
+
+def _chunks(told: bytes) -> Iterator[bytes]:
+    while told:
+        size, _, told = told.partition(b"\r\n")
+        length = int(size, 16)
+        chunk, end, told = told[:length], told[length : length + 2], told[length + 2 :]
+        assert end == b"\r\n"
+        assert bool(chunk) == bool(told), "the empty chunk is the last one"
+        yield chunk
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_straight_to_the_socket_and_in_messages(g: Harness, path: str) -> None:
+    app = build(g.state)
+
+    async def in_messages(scope: Any, receive: Any, send: Any) -> None:
+        del scope["extensions"]
+        await app(scope, receive, send)
+
+    page = ["origin: https://page.example"]
+    async with served(app) as fast, served(in_messages) as slow:
+        for stream, model, headers in product((True, False), ("m-chat", "nobody"), ([], page)):
+            body = asked(path, model, stream)
+            told = await raw(fast, path, body, *headers)
+            assert told == await raw(slow, path, body, *headers)
+            assert (b"access-control-allow-origin" in told) == bool(headers)
 
 
 async def test_frames_of_the_same_dialect_pass_as_they_are(g: Harness) -> None:
