@@ -98,7 +98,7 @@ class _Started:
         self.started = False
 
     def __call__(self, message: MutableMapping[str, Any]) -> Awaitable[None]:
-        if not self.started:
+        if message["type"] == "http.response.start":
             self.started = True
             message["headers"] = [*message["headers"], *self._signature]
         return self._send(message)
