@@ -7,7 +7,7 @@ nothing goes on as it came. Must not know who calls, nor what happens to a fault
 
 from __future__ import annotations
 
-from adapters.adapter.reply import check_status, is_stream
+from adapters.adapter.reply import is_good, is_stream, refused
 from adapters.canonical.clock import Clock
 from adapters.canonical.events import (
     CONTENT,
@@ -39,6 +39,8 @@ _TERMINALS = (Finished, Failed)
 _STEPS = frozenset({PartStarted, PartEnded, PartAnnotated, TextRun})
 """Events that reset `between_events`, beside content itself. A usage report, an unknown event
 or an empty delta may be a heartbeat."""
+_TELLING = frozenset({*CONTENT, *_STEPS})
+"""Events that may move a time-out."""
 
 
 class Flow:
@@ -88,16 +90,21 @@ class Flow:
         exchange = self._exchange
         try:
             await exchange.start()
-            await check_status(exchange, dialect)
+            if not is_good(exchange.status):
+                raise await refused(exchange, dialect)
             if not is_stream(exchange.headers.get("content-type"), stream):
-                exchange.whole()
+                if stream:
+                    exchange.whole()
                 self._deliver(self._decode_whole(await exchange.read(MAX_BODY)))
         except Fault as fault:
             self._deliver([Failed(fault)])
         try:
-            await self._catch_up()
+            if self._late is not None:
+                await self._catch_up()
             while self.terminal is None:
                 await self._more()
+                if self._late is not None or self._broken is not None:
+                    await self._catch_up()
         finally:
             self._tell_passed()
         return self.terminal
@@ -109,7 +116,6 @@ class Flow:
                 self._deliver(self._end(None))
         except Fault as fault:
             self._deliver(self._end(fault))
-        await self._catch_up()
 
     async def _catch_up(self) -> None:
         """Wait for a slow sink. Time in it counts for no time-out."""
@@ -237,7 +243,8 @@ class Flow:
         """Move the time-outs on, if the events say something."""
         begun = self.first_event_at is not None
         for event in events:
-            if _is_content(event) or (begun and type(event) in _STEPS):
+            kind = type(event)
+            if kind in _TELLING and ((begun and kind in _STEPS) or _is_content(event)):
                 if not begun:
                     self.first_event_at = self._now()
                 self._exchange.progress()

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, MutableMapping
 
 from adapters.adapter.flow import MAX_BODY, Flow
-from adapters.adapter.reply import check_status, kept
+from adapters.adapter.reply import is_good, kept, refused
 from adapters.canonical.clock import Clock, SystemClock
 from adapters.canonical.events import (
     Failed,
@@ -137,8 +137,10 @@ class Adapter:
         with self.transport.open(call, self._headers(call), timeouts) as exchange:
             try:
                 await exchange.start()
-                await check_status(exchange, self.dialect)
-                exchange.whole()
+                if not is_good(exchange.status):
+                    raise await refused(exchange, self.dialect)
+                if call.stream:
+                    exchange.whole()
                 body = await exchange.read(MAX_BODY)
             finally:
                 if marks is not None and exchange.sent_at is not None:

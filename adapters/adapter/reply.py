@@ -19,29 +19,30 @@ _KEPT = ("x-request-id", "request-id", "retry-after", "retry-after-ms", "openai-
 _KEPT_PREFIXES = ("x-ratelimit-", "anthropic-ratelimit-")
 
 
-async def check_status(exchange: Exchange, dialect: Dialect) -> None:
-    """The status decides before the body is looked at (fault kind K10).
+def is_good(status: int | None) -> bool:
+    """Whether the body is an answer. The status decides before anyone looks (fault kind K10)."""
+    return status is not None and 200 <= status < 300
 
-    :raises Fault: for every status but 2xx.
-    """
+
+async def refused(exchange: Exchange, dialect: Dialect) -> Fault:
+    """The fault behind a status that :func:`is_good` does not call good."""
     status = exchange.status or 0
     if status >= 400:
         body = await exchange.excerpt(MAX_ERROR_BODY, ERROR_BODY_SECONDS)
-        raise dialect.error(status, exchange.headers, body)
+        return dialect.error(status, exchange.headers, body)
     if 300 <= status < 400:
-        raise Fault(
+        return Fault(
             "upstream_rejected",
             f"The provider answered with a redirect ({status}). Redirects are not followed: set "
             "the provider's `base_url` to the final address.",
             upstream_status=status,
             billed=False,
         )
-    if not 200 <= status < 300:
-        raise Fault(
-            "protocol_error",
-            f"The provider answered with status {status}, which is no answer.",
-            upstream_status=status,
-        )
+    return Fault(
+        "protocol_error",
+        f"The provider answered with status {status}, which is no answer.",
+        upstream_status=status,
+    )
 
 
 def is_stream(content_type: str | None, asked: bool) -> bool:

@@ -35,26 +35,34 @@ def check_results(request: Request, param: str = "messages") -> None:
     known: set[str] = set()
     open_calls: dict[str, int] = {}
     for number, message in enumerate(request.messages):
-        where = f"{param}[{number}]"
-        results = [p for p in message.parts if isinstance(p, ToolResult)]
-        for result in results:
-            if result.call_id not in known:
-                raise Fault(
-                    "bad_request",
-                    f"The tool result at {where} answers a call id that no earlier assistant "
-                    "message made. Send the assistant message with that tool call before it.",
-                    param=where,
-                )
-            open_calls.pop(result.call_id, None)
-        if open_calls and not results and message.role in ("user", "assistant"):
-            first = min(open_calls.values())
-            raise Fault(
-                "bad_request",
-                f"{param}[{first}] calls a tool whose result is missing before {where}. "
-                "Every tool call needs one tool result right after it.",
-                param=f"{param}[{first}]",
-            )
+        answered = False
+        for part in message.parts:
+            if isinstance(part, ToolResult):
+                answered = True
+                if part.call_id not in known:
+                    raise _uncalled(f"{param}[{number}]")
+                open_calls.pop(part.call_id, None)
+        if open_calls and not answered and message.role in ("user", "assistant"):
+            raise _unanswered(f"{param}[{min(open_calls.values())}]", f"{param}[{number}]")
         for part in message.parts:
             if isinstance(part, ToolCall):
                 known.add(part.call_id)
                 open_calls[part.call_id] = number
+
+
+def _uncalled(where: str) -> Fault:
+    return Fault(
+        "bad_request",
+        f"The tool result at {where} answers a call id that no earlier assistant "
+        "message made. Send the assistant message with that tool call before it.",
+        param=where,
+    )
+
+
+def _unanswered(call: str, turn: str) -> Fault:
+    return Fault(
+        "bad_request",
+        f"{call} calls a tool whose result is missing before {turn}. "
+        "Every tool call needs one tool result right after it.",
+        param=call,
+    )

@@ -27,7 +27,7 @@ from adapters.canonical.faults import Fault
 from adapters.transport.errors import FAILURES, before_reply, in_body
 from adapters.transport.peer import Peer, http_url, reply, trust_in
 from adapters.transport.pool import Pool
-from adapters.transport.pour import Pour, Take
+from adapters.transport.pour import Pour, Take, drained
 from adapters.transport.watch import Watch
 from adapters.wire.call import Timeouts, WireCall
 
@@ -242,14 +242,22 @@ class Exchange:
 
         :raises Fault: as :meth:`chunk`; and ``protocol_error`` for more than ``limit`` bytes.
         """
-        pieces: list[bytes] = []
-        size = 0
-        while chunk := await self.chunk():
-            size += len(chunk)
-            if size > limit:
-                raise Fault("protocol_error", f"The provider's answer has more than {limit} bytes.")
-            pieces.append(chunk)
-        return b"".join(pieces)
+        content = self._reply
+        if content.at_eof():
+            return b""
+        body = drained(content)
+        if not content.is_eof():
+            more = bytearray(body)
+
+            def take(data: bytes) -> bool:
+                more.extend(data)
+                return len(more) <= limit
+
+            await self.pour(take)
+            body = bytes(more)
+        if len(body) > limit:
+            raise Fault("protocol_error", f"The provider's answer has more than {limit} bytes.")
+        return body
 
     async def excerpt(self, limit: int, seconds: float) -> bytes:
         """The body's first bytes, at most ``limit`` and what comes within ``seconds``.

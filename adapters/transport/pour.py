@@ -50,7 +50,7 @@ class Handler(ResponseHandler):
             after()
 
 
-def _drained(content: Any) -> bytes:
+def drained(content: Any) -> bytes:
     """All that the reader holds. As its own reading would give it, which resumes the socket for
     each chunk of the provider's, also where it was never paused."""
     pieces = content._buffer
@@ -95,7 +95,7 @@ class Pour:
         if over.done():
             return  # whoever waited has left
         while content._buffer:
-            if not self._take(_drained(content)):
+            if not self._take(drained(content)):
                 over.set_result(True)
                 return
         if content._exception is not None:

@@ -34,7 +34,7 @@ def read_usage(raw: object) -> Usage | None:
     apart = counts.take("completion_tokens_details", "reasoning_tokens")
     if None not in (prompt, output, total, apart) and total == prompt + output + apart:  # type: ignore[operator]
         output = output + apart  # type: ignore[operator]
-    reasoning = counts.part(output, "completion_tokens_details", "reasoning_tokens")
+    reasoning = counts.within(output, apart)
     cache_read = counts.part(prompt, "prompt_tokens_details", "cached_tokens")
     uncached = None if prompt is None else prompt - (cache_read or 0)
     cache_write = counts.part(uncached, "prompt_tokens_details", "cache_write_tokens")

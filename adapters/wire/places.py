@@ -46,6 +46,10 @@ class Places:
         self._items += 1
         return f"input[{self._items - 1}]"
 
+    def skip(self) -> None:
+        """As :meth:`plain`, for whom the place is of no use."""
+        self._items += 1
+
     def of(self, number: int, message: Message) -> Place:
         """The place of ``message``, the caller's message ``number``."""
         if self._origin == RESPONSES:

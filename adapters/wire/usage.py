@@ -40,18 +40,23 @@ class Counts:
         """The count at ``path``, e.g. ``take("input_tokens_details", "cached_tokens")``."""
         value: Any = self._raw
         for name in path:
-            value = value.get(name) if isinstance(value, dict | Mapping) else None
-        if value is None:
-            return None
+            if not isinstance(value, Mapping):
+                return None
+            value = value.get(name)
+            if value is None:
+                return None
         number = count(value)
         if number is None:
             self.invalid = True
         return number
 
     def part(self, whole: int | None, *path: str) -> int | None:
-        """The count at ``path``, which is a part of ``whole``: clamped to it and marked invalid
-        where the provider claims a part larger than the whole."""
-        number = self.take(*path)
+        """The count at ``path``, which is a part of ``whole``: see :meth:`within`."""
+        return self.within(whole, self.take(*path))
+
+    def within(self, whole: int | None, number: int | None) -> int | None:
+        """``number``, which is a part of ``whole``: clamped to it and marked invalid where the
+        provider claims a part larger than the whole."""
         if number is None or whole is None or number <= whole:
             return number
         self.invalid = True

@@ -129,8 +129,10 @@ class ChoiceReader:
 
     def close(self, out: list[Event]) -> None:
         """End every part that is open. What still comes after the reason opens new ones."""
-        self._close_thinking(out)
-        self._close_text(out)
+        if self._thinking is not None:
+            self._close_thinking(out)
+        if self._text is not None:
+            self._close_text(out)
         if self._refusal is not None:
             out.append(PartEnded(self._refusal))
             self._refusal = None
@@ -162,7 +164,7 @@ class ChoiceReader:
     @property
     def stop_sequence(self) -> str | None:
         """The stop sequence that ended the choice, where a server names it."""
-        for name in ("stop_reason", "matched_stop"):
+        for name in ("stop_reason", "matched_stop") if self.extras else ():
             value = self.extras.get(name)
             if isinstance(value, str):
                 return value
@@ -177,7 +179,8 @@ class ChoiceReader:
 
     def _open_text(self, out: list[Event]) -> int:
         if self._text is None:
-            self._close_thinking(out)
+            if self._thinking is not None:
+                self._close_thinking(out)
             self._text = self._open(Text(""), out)
         return self._text
 

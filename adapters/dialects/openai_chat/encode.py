@@ -7,11 +7,12 @@ need it. Must not know sockets, keys or prices.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from typing import Any
 
 from adapters.canonical.facts import Facts
-from adapters.canonical.request import JsonObject, JsonSchema, Reasoning, Request
+from adapters.canonical.request import JsonObject, Output, Reasoning, Request
 from adapters.dialects.openai_chat.messages import MessageWriter
 from adapters.dialects.openai_chat.notes import Notes, unsupported
 from adapters.dialects.openai_chat.tools import wire_choice, wire_tools
@@ -21,27 +22,36 @@ from adapters.wire.names import caller_name
 
 PATH = "/chat/completions"
 
-_SAME_NAME: tuple[tuple[str, Callable[[Request], Any]], ...] = (
-    ("temperature", lambda r: r.sampling.temperature),
-    ("top_p", lambda r: r.sampling.top_p),
-    ("stop", lambda r: list(r.sampling.stop) or None),
-    ("seed", lambda r: r.sampling.seed),
-    ("frequency_penalty", lambda r: r.sampling.frequency_penalty),
-    ("presence_penalty", lambda r: r.sampling.presence_penalty),
-    ("logit_bias", lambda r: r.sampling.logit_bias),
-    ("logprobs", lambda r: r.sampling.logprobs),
-    ("top_logprobs", lambda r: r.sampling.top_logprobs),
-    ("n", lambda r: r.sampling.n),
-    ("verbosity", lambda r: r.verbosity),
-    ("metadata", lambda r: r.metadata),
-    ("user", lambda r: r.end_user),
-    ("safety_identifier", lambda r: r.safety_identifier),
-    ("store", lambda r: r.store),
-    ("prompt_cache_key", lambda r: r.cache and r.cache.key),
-    ("prompt_cache_retention", lambda r: r.cache and r.cache.retention),
-    ("prompt_cache_options", lambda r: r.cache and r.cache.options),
+_SAMPLING = (
+    "temperature",
+    "top_p",
+    "stop",
+    "seed",
+    "frequency_penalty",
+    "presence_penalty",
+    "logit_bias",
+    "logprobs",
+    "top_logprobs",
+    "n",
 )
-"""Wire fields whose value is the canonical one, left out where it is unset."""
+_OWN = {
+    "verbosity": "verbosity",
+    "metadata": "metadata",
+    "user": "end_user",
+    "safety_identifier": "safety_identifier",
+    "store": "store",
+}
+_CACHE = {
+    "prompt_cache_key": "key",
+    "prompt_cache_retention": "retention",
+    "prompt_cache_options": "options",
+}
+"""Wire fields whose value is a canonical one, of the sampling, the request and its cache. They
+are left out where it is unset, and ``stop`` where it is empty."""
+
+_sampling_of = attrgetter(*_SAMPLING)
+_own_of = attrgetter(*_OWN.values())
+_cache_of = attrgetter(*_CACHE.values())
 
 DEFAULT_LIMIT = "max_tokens"
 """What the output limit is called where neither the model's facts nor the caller say: the older
@@ -63,12 +73,18 @@ def encode(request: Request, model: str, facts: Facts) -> Encoded:
         raise unsupported("No prompt of this name is known here.", "prompt")
     body: dict[str, Any] = {"model": model, "messages": _messages(request, facts, notes)}
     body |= _tooling(request, notes)
-    body |= {name: value for name, read in _SAME_NAME if (value := read(request)) is not None}
+    _put(body, _SAMPLING, _sampling_of(request.sampling))
+    _put(body, _OWN, _own_of(request))
+    if request.cache is not None:
+        _put(body, _CACHE, _cache_of(request.cache))
     body |= _limit(request, facts)
     body |= _logprobs(request, notes)
-    body |= _output(request)
-    body |= _reasoning(request.reasoning, facts, notes)
-    body |= _tier(request, notes)
+    if request.output is not None:
+        body |= _output(request.output)
+    if request.reasoning is not None:
+        body |= _reasoning(request.reasoning, facts, notes)
+    if request.service_tier is not None:
+        body["service_tier"] = _tier(request.service_tier, notes)
     _name_lost(request, notes)
     extras = dict(notes.extras(request.extras, ""))
     options = extras.pop("stream_options", None)
@@ -80,6 +96,13 @@ def encode(request: Request, model: str, facts: Facts) -> Encoded:
         tuple(notes.injected),
         tuple(notes.adjusted),
     )
+
+
+def _put(body: dict[str, Any], names: Iterable[str], values: tuple[Any, ...]) -> None:
+    """Add those ``values`` that are set, under the wire's ``names`` for them."""
+    for name, value in zip(names, values, strict=True):
+        if value is not None and value != ():
+            body[name] = value
 
 
 def _messages(request: Request, facts: Facts, notes: Notes) -> list[dict[str, Any]]:
@@ -127,27 +150,21 @@ def _logprobs(request: Request, notes: Notes) -> dict[str, Any]:
     return {"logprobs": True}
 
 
-def _output(request: Request) -> dict[str, Any]:
-    match request.output:
-        case JsonObject():
-            return {"response_format": {"type": "json_object"}}
-        case JsonSchema() as wanted:
-            form: dict[str, Any] = {"name": wanted.name, "schema": wanted.schema}
-            for name in ("strict", "description"):
-                if getattr(wanted, name) is not None:
-                    form[name] = getattr(wanted, name)
-            return {"response_format": {"type": "json_schema", "json_schema": form}}
-        case _:
-            return {}
+def _output(wanted: Output) -> dict[str, Any]:
+    if isinstance(wanted, JsonObject):
+        return {"response_format": {"type": "json_object"}}
+    form: dict[str, Any] = {"name": wanted.name, "schema": wanted.schema}
+    for name in ("strict", "description"):
+        if getattr(wanted, name) is not None:
+            form[name] = getattr(wanted, name)
+    return {"response_format": {"type": "json_schema", "json_schema": form}}
 
 
 # --------------------------------------------------------------------------- reasoning
 
 
-def _reasoning(asked: Reasoning | None, facts: Facts, notes: Notes) -> dict[str, Any]:
+def _reasoning(asked: Reasoning, facts: Facts, notes: Notes) -> dict[str, Any]:
     """``reasoning_effort``, which is all that this protocol has to say about it."""
-    if asked is None:
-        return {}
     for name in ("summary", "display"):
         if getattr(asked, name) is not None:
             notes.drop_field(f"reasoning.{name}")
@@ -185,14 +202,11 @@ def _effort(asked: Reasoning, facts: Facts, notes: Notes) -> str | None:
 # --------------------------------------------------------------------------- the rest
 
 
-def _tier(request: Request, notes: Notes) -> dict[str, Any]:
-    tier = request.service_tier
-    if tier is None:
-        return {}
+def _tier(tier: str, notes: Notes) -> str:
     known = _TIERS.get(tier, tier)
     if known != tier:
         notes.adjust("service_tier", tier, known)
-    return {"service_tier": known}
+    return known
 
 
 def _name_lost(request: Request, notes: Notes) -> None:

@@ -66,8 +66,9 @@ class MessageWriter:
         """
         text = plain_text(message)
         if text is not None:
-            self._flush()
-            self._places.plain(number)
+            if self._attached:
+                self._flush()
+            self._places.skip()
             self.messages.append({"role": self._role(message.role), "content": text})
             return
         where, paths = self._places.of(number, message)

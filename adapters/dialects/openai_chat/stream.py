@@ -175,7 +175,8 @@ class ChatDecoder:
     def _note(self, value: Mapping[str, Any]) -> None:
         """Remember the fields that the canonical words do not know. Most chunks have those of the
         one before, so only new sets of names are read; the last chunk is read at the end."""
-        self._told.update({n: v for n, v in value.items() if n not in _OUTER})
+        if not value.keys() <= _OUTER:
+            self._told.update({n: v for n, v in value.items() if n not in _OUTER})
 
     def _start(self, value: Mapping[str, Any], out: list[Event]) -> None:
         """The first chunk that says whose answer this is; Azure's very first one does not."""
@@ -209,14 +210,14 @@ class ChatDecoder:
 
     def _end(self) -> list[Event]:
         """The terminal. Every choice needs its reason."""
-        readers = [self._choices[number] for number in sorted(self._choices)]
-        if not readers or any(reader.raw_reason is None for reader in readers):
+        readers = [reader for _, reader in sorted(self._choices.items())]
+        reasons = [reader.raw_reason for reader in readers]
+        if not readers or None in reasons:
             return self._fail(errors.truncated())
-        for reader in readers:
-            raw = reader.raw_reason or ""
-            kind = openai_chat.FAILED_REASONS.get(raw)
+        for raw in reasons:
+            kind = openai_chat.FAILED_REASONS.get(raw or "")
             if kind is not None:
-                return self._fail(errors.ended_by(raw, kind))
+                return self._fail(errors.ended_by(raw or "", kind))
         out: list[Event] = []
         for reader in readers:
             reader.close(out)

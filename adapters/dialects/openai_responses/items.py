@@ -59,7 +59,7 @@ class InputItems:
         """
         text = plain_text(message)
         if text is not None and not (self._notes.native and message.role == "assistant"):
-            self._places.plain(number)
+            self._places.skip()
             role = "user" if message.role == "tool" else message.role
             self.items.append({"type": "message", "role": role, "content": text})
             return
