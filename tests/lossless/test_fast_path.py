@@ -43,10 +43,10 @@ class Script:
         self._pieces = iter(pieces)
         self.moved = 0
 
-    async def __aenter__(self) -> Script:
+    def __enter__(self) -> Script:
         return self
 
-    async def __aexit__(self, *_: Any) -> None:
+    def __exit__(self, *_: Any) -> None:
         pass
 
     async def start(self) -> None:
