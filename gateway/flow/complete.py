@@ -7,13 +7,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from adapters.canonical.parts import Thinking, ToolCall
 from gateway.flow.attempt import attempt
 from gateway.flow.choices import choices, in_parallel
 from gateway.flow.context import Call, CallSink, Outcome
 from gateway.flow.count import Counted
-from gateway.flow.rewrite import rewritten
+from gateway.flow.rewrite import is_sent_as_is, rewritten
 from gateway.flow.route import route
 from gateway.policy.admit import admit
+
+REASONED = {Thinking, ToolCall}
+"""The parts of a conversation that has, or had, sealed reasoning in it."""
 
 
 async def recalled(call: Call) -> Call:
@@ -33,8 +37,13 @@ async def complete(call: Call, sink: CallSink) -> Outcome:
     :raises asyncio.CancelledError: when the caller has left; the books are closed then, too.
     """
     admit(call.principal, call.request, call.alias)
-    call = await rewritten(await recalled(call))
     counted = Counted(call.request, call.size)
+    if not counted.kinds.isdisjoint(REASONED):
+        call = await recalled(call)
+    if not is_sent_as_is(call):
+        call = await rewritten(call)
+    if call.request is not counted.request:
+        counted = Counted(call.request, call.size)
     planned = await route(call, counted)
     if in_parallel(call, planned):
         return await choices(call, planned, counted, sink)

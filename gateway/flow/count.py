@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from adapters.canonical.facts import Facts
 from adapters.canonical.faults import Fault
+from adapters.canonical.parts import NO_EXTRAS
 from adapters.canonical.request import Request
 from adapters.registry import DIALECTS
 from gateway.policy.tokens import Estimate, estimate
@@ -19,26 +20,29 @@ class Counted:
 
     ``size`` is the caller's body in bytes. A token is at least a byte, so a body smaller than
     the window needs no counting to be known to fit; inline media alone is bigger than it costs.
+    ``kinds`` are the types of the messages' parts: most requests have nothing but text, and much
+    is then known to have nothing to do.
     """
 
-    __slots__ = ("_by_family", "_request", "size")
+    __slots__ = ("_by_family", "kinds", "request", "size")
 
     def __init__(self, request: Request, size: int) -> None:
-        self._request = request
+        self.request = request
         self.size = size
+        self.kinds = {type(part) for message in request.messages for part in message.parts}
         self._by_family: dict[str, Estimate] = {}
 
     def estimate(self, facts: Facts) -> Estimate:
         """The request's input tokens for a model with ``facts``."""
         found = self._by_family.get(facts.family)
         if found is None:
-            found = self._by_family[facts.family] = estimate(self._request, facts)
+            found = self._by_family[facts.family] = estimate(self.request, facts)
         return found
 
     def output(self, facts: Facts) -> int:
         """The most output tokens that the call can make: the caller's limit, else the model's,
         for each choice."""
-        sampling = self._request.sampling
+        sampling = self.request.sampling
         most = facts.max_output if facts.max_output is not None else UNKNOWN_OUTPUT
         asked = sampling.max_output_tokens
         return (most if asked is None else asked) * (sampling.n or 1)
@@ -54,20 +58,28 @@ class Counted:
         :raises Fault: ``context_overflow`` with the numbers, where it can't fit.
         """
         facts = target.deployment.facts
-        asked = self._request.sampling.max_output_tokens or 0
-        said = self._request.truncate
+        if self._surely_fits(facts):
+            return Fit(self.request, NO_EXTRAS)
+        said = self.request.truncate
         if said is False:
             policy = "refuse"
         elif said and _truncates(target):
-            return Fit(self._request, {})
+            return Fit(self.request, NO_EXTRAS)
         elif said and policy == "refuse":
             policy = "trim_history"
-        if facts.window is None or self.size + asked <= facts.window:
-            return Fit(self._request, {})
-        return fit(self._request, facts, policy, asked)
+        return fit(self.request, facts, policy, self.request.sampling.max_output_tokens or 0)
+
+    def _surely_fits(self, facts: Facts) -> bool:
+        """Whether the request fits however many tokens its bytes are."""
+        window = facts.window
+        return window is None or (
+            self.size + (self.request.sampling.max_output_tokens or 0) <= window
+        )
 
     def misfit(self, target: Target, policy: Policy) -> str | None:
         """Why the request can't be made to fit ``target``'s window, in a phrase, or ``None``."""
+        if self._surely_fits(target.deployment.facts):
+            return None
         try:
             self.fit(target, policy)
         except Fault as fault:

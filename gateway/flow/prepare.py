@@ -11,6 +11,7 @@ from dataclasses import replace
 from adapters.canonical.facts import Fitted, Price, constrain
 from adapters.canonical.faults import Fault
 from adapters.canonical.pairing import check_results
+from adapters.canonical.parts import Thinking, ToolCall, ToolResult
 from adapters.canonical.request import Request
 from adapters.registry import DIALECTS
 from adapters.wire.names import caller_name
@@ -25,6 +26,9 @@ from gateway.settings.snapshot import Alias, Deployment, Target
 from gateway.structured.negotiate import negotiate
 
 MILLION = 1_000_000
+
+PAIRED = {ToolCall, ToolResult}
+"""The parts of which each needs another one."""
 
 
 def prepare(
@@ -48,8 +52,10 @@ def prepare(
     deployment = target.deployment
     facts = deployment.facts
     request, trimmed = counted.fit(target, alias.context)
-    _check_history(request, deployment)
-    shown, added = summarised(makers.bound(request, alias, target), alias, target)
+    if request.continues or not counted.kinds.isdisjoint(PAIRED):
+        _check_history(request, deployment)
+    bound = makers.bound(request, alias, target) if Thinking in counted.kinds else request
+    shown, added = summarised(bound, alias, target)
     sent, stops = own_stops(shown, deployment)
     fitted = constrain(sent, facts)
     dialect = DIALECTS[deployment.provider.dialect]
@@ -80,6 +86,8 @@ def prepare(
 
 def _as_called(request: Request, fitted: Fitted) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What was dropped and adjusted, as the caller wrote it."""
+    if not fitted.dropped and not fitted.adjusted:
+        return (), ()
 
     def called(field: str) -> str:
         limit = request.sampling.limit_name if field == "max_output_tokens" else None

@@ -30,6 +30,15 @@ BIG = 1 << 18
 """Characters from which on a request is looked at in a thread."""
 
 
+def is_sent_as_is(call: Call) -> bool:
+    """Whether :func:`rewritten` has nothing to do, as with most calls."""
+    alias = call.alias
+    if call.request.prompt is not None or alias.prompt is not None or alias.fenced:
+        return False
+    said = alias.redaction if call.principal.redaction is None else call.principal.redaction
+    return (call.runtime.redaction.mode if said is None else said) == "off"
+
+
 async def rewritten(call: Call) -> Call:
     """``call`` as it may be sent. The prompt comes first, so that its variables are masked like
     everything else; the marks come last, so that nothing takes them for a secret.

@@ -16,8 +16,11 @@ from gateway.settings.snapshot import Alias, Target
 def summarised(request: Request, alias: Alias, target: Target) -> tuple[Request, tuple[str, ...]]:
     """``request`` with the alias's word on summaries, and what was added as ``name=value``;
     unchanged where the caller has said something, or ``target`` has nothing to show."""
-    wanted, asked = alias.reasoning_summary, request.reasoning or Reasoning()
-    if wanted is None or _has_said(asked) or not _shows(target):
+    wanted = alias.reasoning_summary
+    if wanted is None:
+        return request, ()
+    asked = request.reasoning or Reasoning()
+    if _has_said(asked) or not _shows(target):
         return request, ()
     added = replace(request, reasoning=replace(asked, summary=wanted))
     return added, (f"reasoning.summary={wanted}",)

@@ -7,7 +7,8 @@ request looks like; it is told what the request needs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from math import ceil, inf, log
 from typing import Any, NamedTuple
 
@@ -57,6 +58,9 @@ class Plan(NamedTuple):
     fault: Fault | None = None
 
 
+ALIASES = 256
+"""Aliases of which the targets as listed are kept ready."""
+
 FIELD_OF = {"logprobs": "logprobs", "tools": "tools", "streaming": "stream"}
 """The request field that asks for a capability; the others are asked for by messages' parts."""
 
@@ -83,6 +87,13 @@ class _Scene(NamedTuple):
 _Ranked = list[tuple[Candidate, str]]
 
 
+@lru_cache(maxsize=ALIASES)
+def _as_listed(alias: Alias) -> Plan:
+    """All targets of ``alias`` in their order: what most calls get. It depends on nothing else."""
+    targets = tuple(Candidate(t, n, t.deployment.name) for n, t in enumerate(alias.targets))
+    return Plan(targets, _considered(alias, _listed(targets), {}))
+
+
 def plan(
     alias: Alias,
     ask: Ask,
@@ -95,16 +106,18 @@ def plan(
 
     :param random: a number in [0, 1), for ``weighted`` and for fair exploring.
     """
+    listed = _as_listed(alias)
     able: list[Candidate] = []
     skipped: dict[int, _Skip] = {}
-    for index, target in enumerate(alias.targets):
-        candidate = Candidate(target, index, target.deployment.name)
-        skip = _unable(target, ask)
+    for candidate in listed.targets:
+        skip = _unable(candidate.target, ask)
         if skip is None:
             able.append(candidate)
         else:
-            skipped[index] = skip
+            skipped[candidate.index] = skip
     usable = [c for c in able if breakers.state(c.name, now) != "open"]
+    if alias.strategy == "priority" and len(usable) == len(listed.targets):
+        return listed
     if len(usable) < len(able):
         usable = usable or _last_resort(able, breakers, now)
         chosen = {c.index for c in usable}
@@ -112,7 +125,7 @@ def plan(
             if candidate.index not in chosen:
                 skipped[candidate.index] = _waiting(candidate.name, breakers, now)
     ranked = RANKINGS[alias.strategy](usable, _Scene(ask, stats, now, random))
-    considered = tuple(_considered(alias, ranked, skipped))
+    considered = _considered(alias, ranked, skipped)
     if not ranked:
         return Plan((), considered, _nobody(alias, ask, skipped, breakers, now))
     return Plan(tuple(c for c, _ in ranked), considered)
@@ -143,7 +156,7 @@ def _last_resort(able: list[Candidate], breakers: Breakers, now: float) -> list[
 
 def _considered(
     alias: Alias, ranked: _Ranked, skipped: Mapping[int, _Skip]
-) -> list[Mapping[str, Any]]:
+) -> tuple[Mapping[str, Any], ...]:
     """Chosen targets in order, then the skipped ones as listed."""
     rows: list[Mapping[str, Any]] = []
     for order, (candidate, why) in enumerate(ranked, start=1):
@@ -153,7 +166,7 @@ def _considered(
     for index, skip in sorted(skipped.items()):
         name = alias.targets[index].deployment.name
         rows.append({"deployment": name, "order": None, "why": skip.why})
-    return rows
+    return tuple(rows)
 
 
 def _nobody(
@@ -178,8 +191,12 @@ def _nobody(
     return Fault("unsupported", message, param=min(fields, default=None))
 
 
-def _priority(usable: list[Candidate], scene: _Scene) -> _Ranked:
+def _listed(usable: Sequence[Candidate]) -> _Ranked:
     return [(c, f"listed as {c.index + 1}") for c in usable]
+
+
+def _priority(usable: list[Candidate], scene: _Scene) -> _Ranked:
+    return _listed(usable)
 
 
 def _weighted(usable: list[Candidate], scene: _Scene) -> _Ranked:

@@ -72,11 +72,11 @@ class Deployment:
     provider: Provider
     model: str
     facts: Facts
+    name: str = field(init=False, repr=False, compare=False)
+    """``provider/model``, as on ledger rows and metrics."""
 
-    @property
-    def name(self) -> str:
-        """``provider/model``, as on ledger rows and metrics."""
-        return f"{self.provider.name}/{self.model}"
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", f"{self.provider.name}/{self.model}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +126,10 @@ class Alias:
     redaction: Literal["off", "mask", "reversible", "block"] | None = None
     prompt: str | None = None
     fenced: tuple[str, ...] = ()
+
+    def __hash__(self) -> int:
+        """By name: what is made once for an alias is found by it, and told apart by all of it."""
+        return hash(self.name)
 
 
 @dataclass(frozen=True, slots=True)
