@@ -7,19 +7,21 @@ not know HTTP, nor what the vendors' JSON looks like.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
+from typing import Any
 
 from adapters.canonical.events import Failed, Finished
 from adapters.canonical.faults import Fault
 from adapters.canonical.stage import Pipe, Stage, prompt_sink
 from adapters.registry import DIALECTS
-from gateway.flow.books import Books, Try
+from gateway.flow.books import Books
 from gateway.flow.context import Call, CallSink, Outcome, Prepared
 from gateway.flow.count import Counted
 from gateway.flow.freeform import Freeform, freeform
 from gateway.flow.memory import Remember
 from gateway.flow.prepare import prepare
 from gateway.flow.prove import Promise, Proof, Unwrap, promise
+from gateway.flow.record import Try
 from gateway.flow.repair import Repairs
 from gateway.flow.restore import Restore
 from gateway.flow.seals import Watch
@@ -33,9 +35,9 @@ from gateway.store.seals import Seal
 log = logging.getLogger("gateway.flow")
 
 
-async def attempt(
+def attempt(
     call: Call, route: Plan, counted: Counted, sink: CallSink, books: Books | None = None
-) -> Outcome:
+) -> Coroutine[Any, Any, Outcome]:
     """Try the route's targets until one answers, or nothing is left that may be tried.
 
     The outcome is settled in the ledger; its terminal has not been sent.
@@ -46,7 +48,7 @@ async def attempt(
     :raises asyncio.CancelledError: when the caller has left, after settling what was used.
     """
     books = Books(call, route) if books is None else books
-    return await _Attempting(call, route, counted, sink, books).run()
+    return _Attempting(call, route, counted, sink, books).run()
 
 
 class _Attempting(Trying):
@@ -59,6 +61,9 @@ class _Attempting(Trying):
         self._promise = promise(call)
         self._repairs = Repairs(call, counted)
         self._sink = sink
+        self._freeform = freeform(call.request) if call.request.tools else frozenset()
+        self._watch: Watch | None = None
+        """Who has made the seals of the answer under way, once there are any."""
 
     def _prepare(self, target: Target) -> Prepared:
         call = self._call
@@ -71,24 +76,30 @@ class _Attempting(Trying):
             verify=call.verifies,
         )
 
-    def _pipe(self, one: Try, watch: Watch) -> list[Stage]:
+    def _pipe(self, one: Try) -> list[Stage]:
         """The stages of the attempt, in the design's order; the gate is always last."""
         call = self._call
-        stages: list[Stage] = [one.meter, watch]
-        if call.request.origin == "openai-chat":
-            # before anything is put back: sealed reasoning returns to its maker as it was made
-            stages.append(Remember(call.runtime.memory, call.principal.project))
+        self._watch, one.meter.on_reasoning = None, self._watchers
+        stages: list[Stage] = [one.meter]
         if one.prepared.stops:
             stages.append(Stops(one.prepared.stops))
-        names = freeform(call.request)
-        if names:
-            stages.append(Freeform(names))
+        if self._freeform:
+            stages.append(Freeform(self._freeform))
         if call.restores is not None:
             stages.append(Restore(call.restores, call.request))
         if self._promise is not None:
             stages += self._proving(one, self._promise)
         stages.append(one.gate)
         return stages
+
+    def _watchers(self) -> list[Stage]:
+        """What looks at reasoning before anything is put back: sealed reasoning returns to its
+        maker as it was made."""
+        call, target = self._call, self._tries.candidate.target
+        self._watch = Watch(call.runtime.memory.makers, target)
+        if call.request.origin != "openai-chat":
+            return [self._watch]
+        return [self._watch, Remember(call.runtime.memory, call.principal.project)]
 
     def _proving(self, one: Try, promised: Promise) -> list[Stage]:
         """What holds the answer against the promise. Behind the meter, which counts what the
@@ -101,29 +112,30 @@ class _Attempting(Trying):
 
     async def _perform(self, one: Try) -> Fault | None:
         call, deployment = self._call, one.prepared.target.deployment
-        same = call.request.origin == deployment.provider.dialect
+        provider = deployment.provider
+        same = call.request.origin == provider.dialect
         untouched = call.restores is None and not one.prepared.stops
-        only_passed_on = not (call.proves or call.holds or freeform(call.request))
-        watch = Watch(call.runtime.memory.makers, one.prepared.target)
-        self._sink.use(self._head(one))
-        one.pumped = await call.runtime.adapters[deployment.provider.name].pump(
+        only_passed_on = self._promise is None and not one.gate.holds_all and not self._freeform
+        self._sink.use(self._head(one, "streaming"))
+        one.pumped = await call.runtime.adapters[provider.name].pump(
             one.prepared.encoded.call,
-            decoder=DIALECTS[deployment.provider.dialect].decoder(
+            decoder=DIALECTS[provider.dialect].decoder(
                 verbatim=same and untouched,
                 skims=only_passed_on and prompt_sink(self._sink) is not None,
             ),
-            pipe=Pipe(self._pipe(one, watch)),
+            pipe=Pipe(self._pipe(one)),
             sink=self._sink,
             timeouts=self._timeouts(one.prepared),
             marks=one.marks,
         )
-        if watch.seen:
-            await self._write_down(watch.seen)
+        if self._watch is not None and self._watch.seen:
+            await self._write_down(self._watch.seen)
         terminal = one.pumped.terminal
         if isinstance(terminal, Failed):
             terminal.fault.deployment = deployment.name
             return terminal.fault
-        self._sink.use(self._head(one, "ok"))
+        one.head = self._head(one, "ok")
+        self._sink.use(one.head)
         held = one.gate.release()
         if held:
             await self._sink.send(held)

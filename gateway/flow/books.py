@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-from adapters.adapter import Pumped
 from adapters.canonical.events import Finished
 from adapters.canonical.faults import Fault
 from gateway.flow.context import Call, Prepared
 from gateway.flow.gate import Gate
-from gateway.flow.prove import Proof
-from gateway.flow.record import Ended, Meter, request_end, settlement, status_of
+from gateway.flow.meter import Meter
+from gateway.flow.record import Try, settlement
 from gateway.flow.shielded import shielded
-from gateway.flow.tracing import OPERATIONS, begin_try, end_try
+from gateway.flow.tracing import OPERATIONS, UNTRACED, begin_try, end_try
 from gateway.observe.metrics import AttemptEnd
-from gateway.observe.traces import NO_SPAN, Span
+from gateway.observe.traces import NO_SPAN
 from gateway.routing.breaker import Admission
 from gateway.routing.plan import Candidate, Plan
 from gateway.store.base import (
@@ -40,31 +39,6 @@ ACCIDENT = "The gateway made a mistake."
 GONE = "The caller closed the connection before the answer was complete."
 
 
-@dataclass(slots=True)
-class Try:
-    """One attempt under way; ``marks`` are monotonic seconds by stage, ``pause`` the seconds that
-    the call waits after it."""
-
-    id: str
-    number: int
-    kind: str
-    prepared: Prepared
-    meter: Meter
-    gate: Gate
-    span: Span = NO_SPAN
-    marks: dict[str, float] = field(default_factory=dict)
-    rates: Mapping[str, RateState] = field(default_factory=dict)
-    probe: bool = False
-    pumped: Pumped | None = None
-    proof: Proof | None = None
-    pause: float = 0.0
-
-    @property
-    def deployment(self) -> str:
-        """``provider/model`` of the target."""
-        return self.prepared.target.deployment.name
-
-
 class Books:
     """One call's entries in the ledger. ``gone`` is why an attempt is cancelled, if one is."""
 
@@ -78,46 +52,48 @@ class Books:
         self._under_way: Try | None = None
         self.gone = GONE
 
-    async def open(
-        self, kind: str, number: int, prepared: Prepared, stages: tuple[Meter, Gate]
-    ) -> Try:
+    async def open(self, kind: str, number: int, prepared: Prepared) -> Try:
         """Reserve and open the row; committed when this returns.
 
         :raises Fault: ``rate_limited``, ``budget_exceeded`` or ``store_unavailable``.
         """
         call = self._call
-        clock = call.runtime.clock
-        meter, gate = stages
-        span, prepared = self._begin_span(kind, number, prepared)
-        one = Try(clock.new_id("att_"), number, kind, prepared, meter, gate, span)
-        one.marks["opened"] = clock.monotonic()
+        runtime = call.runtime
+        clock = runtime.clock
+        meter, gate = Meter(clock.monotonic), Gate(hold_all=call.holds)
+        marks = {"opened": clock.monotonic()}
+        one = Try(clock.new_id("att_"), number, kind, prepared, meter, gate, marks)
+        if runtime.tracer.makes_spans or call.trace is not UNTRACED:
+            self._begin_span(one)
         first = None if self._opened else request_row(call, self._route)
         row = self._row(one)
         hold = self._hold(prepared, row.at)
         try:
-            opened = await call.runtime.store.open_attempt(first, row, hold)
+            opened = await runtime.store.open_attempt(first, row, hold)
         except BaseException:
-            span.end("refused")
+            one.span.end("refused")
             raise
         self._opened = True
         self._under_way = one
-        call.runtime.leases.add(one.id, hold.lease_until)
+        runtime.leases.add(one.id, hold.lease_until)
         one.rates = opened.rates
-        one.marks["reserved"] = clock.monotonic()
+        marks["reserved"] = clock.monotonic()
         return one
 
-    def _begin_span(self, kind: str, number: int, prepared: Prepared) -> tuple[Span, Prepared]:
+    def _begin_span(self, one: Try) -> None:
         """The try's span; its context goes with the request."""
-        call = self._call
+        call, prepared = self._call, one.prepared
         operation = OPERATIONS[call.alias.kind]
         deployment = prepared.target.deployment
         tracer = call.runtime.tracer
-        span, context = begin_try(tracer, call.trace, operation, deployment, number, kind)
+        one.span, context = begin_try(
+            tracer, call.trace, operation, deployment, one.number, one.kind
+        )
         if context is None:
-            return span, prepared
+            return
         wire = prepared.encoded.call
         wire = replace(wire, headers={**wire.headers, "traceparent": context.header()})
-        return span, replace(prepared, encoded=replace(prepared.encoded, call=wire))
+        one.prepared = replace(prepared, encoded=replace(prepared.encoded, call=wire))
 
     def _row(self, one: Try) -> AttemptRow:
         deployment = one.prepared.target.deployment
@@ -156,28 +132,13 @@ class Books:
 
         Goes on to its end although the caller be cancelled meanwhile.
         """
-        settled = self._settlement(one, fault, chain, last=last)
+        settled = settlement(self._call, one, fault, chain, last=last)
         self._under_way = None
         self._closed = self._closed or last
         self._tell(one, fault, settled)
         self._call.runtime.leases.discard(one.id)
         await shielded(self._call.runtime.store.settle_attempt(settled))
         return settled.cost_nano
-
-    def _settlement(
-        self, one: Try, fault: Fault | None, chain: Sequence[Fault], *, last: bool
-    ) -> Settlement:
-        counts = one.proof.counts() if one.proof is not None else {}
-        ended = Ended(fault, one.gate.committed, one.pumped, one.marks, counts, one.pause)
-        end = self._end(one, ended, chain) if last else None
-        return settlement(self._call, one.id, one.prepared, one.meter, ended, end)
-
-    def _end(self, one: Try, ended: Ended, chain: Sequence[Fault]) -> RequestEnd:
-        now, fault = self._call.runtime.clock.monotonic(), ended.fault
-        first = chain[0] if chain else fault
-        timings = {"total": round((now - self._call.started) * 1000, 3)}
-        first_cause = None if first is None else first.kind
-        return request_end(status_of(ended, one.meter), fault, first_cause, one.number, timings)
 
     async def cancelled(self, one: Try, chain: Sequence[Fault]) -> None:
         """The caller left: a proven end stays a success (case A04), anything else is a cancel.
@@ -199,7 +160,8 @@ class Books:
                 taken = settled.total_ms  # vectors, and what ends well without content
             runtime.stats.observe(name, now, None if taken is None else taken / 1000)
         runtime.metrics.attempt_ended(_attempt_end(self._call, one, settled))
-        end_try(one.span, settled)
+        if one.span is not NO_SPAN:
+            end_try(one.span, settled)
 
     def admit(self, candidate: Candidate) -> Admission:
         """May a try go to ``candidate`` now? ``probe`` was taken by asking."""

@@ -19,12 +19,11 @@ from adapters.canonical.events import Failed, Finished
 from adapters.canonical.faults import Fault
 from adapters.registry import DIALECTS
 from gateway.flow.attempt import attempt
-from gateway.flow.books import ACCIDENT, Books, Try
+from gateway.flow.books import ACCIDENT, Books
 from gateway.flow.context import Call, CallSink, Outcome, Prepared
 from gateway.flow.count import Counted
-from gateway.flow.gate import Gate
 from gateway.flow.merge import ChoiceSink, Merged, one_end, summed
-from gateway.flow.record import Meter
+from gateway.flow.record import Try
 from gateway.flow.shielded import shielded
 from gateway.routing.breaker import Admission
 from gateway.routing.plan import Candidate, Plan
@@ -210,13 +209,11 @@ class _PartBooks(Books):
         self._shared = shared
         self._reserved = False
 
-    async def open(
-        self, kind: str, number: int, prepared: Prepared, stages: tuple[Meter, Gate]
-    ) -> Try:
+    async def open(self, kind: str, number: int, prepared: Prepared) -> Try:
         shared = self._shared
         async with shared.opening:
             self._opened = shared.opened
-            one = await super().open(kind, number, prepared, stages)
+            one = await super().open(kind, number, prepared)
             shared.opened = True
             shared.made += 1
         if not self._reserved:

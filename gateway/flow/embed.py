@@ -12,12 +12,13 @@ from adapters.adapter import Pumped
 from adapters.canonical.embedding import EmbeddingRequest, Embeddings, Form
 from adapters.canonical.events import Event, Finished, Started, UsageReported
 from adapters.canonical.faults import Fault
-from adapters.canonical.parts import Text
+from adapters.canonical.parts import NO_EXTRAS, Text
 from adapters.canonical.request import Message, Request
 from adapters.wire import embeddings
-from gateway.flow.books import Books, Try
+from gateway.flow.books import Books
 from gateway.flow.context import Call, Outcome, Prepared
 from gateway.flow.prepare import reservation
+from gateway.flow.record import Try
 from gateway.flow.rewrite import redacted
 from gateway.flow.route import planned_for
 from gateway.flow.trying import Trying
@@ -75,7 +76,7 @@ class _Embedding(Trying):
             estimated_input=counted.tokens,
             tokens=counted.tokens + counted.bound,
             nano=reservation(counted, 0, deployment.facts.price),
-            trimmed={},
+            trimmed=NO_EXTRAS,
         )
 
     async def _perform(self, one: Try) -> Fault | None:

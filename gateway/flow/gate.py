@@ -21,12 +21,12 @@ def is_content(event: Event) -> bool:
 
 
 class Gate:
-    """Holds events until the attempt commits. ``terminal`` keeps the end, never passed on."""
+    """Holds events until the attempt commits, and to its end if it ``holds_all``."""
 
-    __slots__ = ("_held", "_hold_all", "committed")
+    __slots__ = ("_held", "committed", "holds_all")
 
     def __init__(self, *, hold_all: bool) -> None:
-        self._hold_all = hold_all
+        self.holds_all = hold_all
         self._held: list[Event] = []
         self.committed = False
 
@@ -35,7 +35,7 @@ class Gate:
         if self.committed:
             return events
         self._held.extend(events)
-        if self._hold_all or not any(is_content(event) for event in events):
+        if self.holds_all or not any(is_content(event) for event in events):
             # the terminal has to reach the pump even while content is held back
             return [e for e in events if type(e) in _ENDS]
         self.committed = True

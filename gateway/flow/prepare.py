@@ -49,14 +49,13 @@ def prepare(
         ``context_overflow`` for what can't be made to fit; under ``strict`` also for
         what would have to be dropped.
     """
-    deployment = target.deployment
-    facts = deployment.facts
+    deployment, facts = target.deployment, target.deployment.facts
     request, trimmed = counted.fit(target, alias.context)
     if request.continues or not counted.kinds.isdisjoint(PAIRED):
         _check_history(request, deployment)
-    bound = makers.bound(request, alias, target) if Thinking in counted.kinds else request
-    shown, added = summarised(bound, alias, target)
-    sent, stops = own_stops(shown, deployment)
+    sent = makers.bound(request, alias, target) if Thinking in counted.kinds else request
+    sent, added = summarised(sent, alias, target)
+    sent, stops = own_stops(sent, deployment)
     fitted = constrain(sent, facts)
     dialect = DIALECTS[deployment.provider.dialect]
     asked = negotiate(fitted.request, dialect.name, facts, as_it_comes=verify)

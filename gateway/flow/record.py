@@ -7,32 +7,24 @@ dialect the provider speaks.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import field, replace
-from itertools import pairwise
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from operator import itemgetter
 
 from adapters.adapter import Pumped
-from adapters.canonical.events import (
-    CONTENT,
-    Event,
-    Failed,
-    Finished,
-    PartStarted,
-    Started,
-    TextRun,
-    Usage,
-    UsageReported,
-)
+from adapters.canonical.events import Finished, Usage
 from adapters.canonical.facts import Price, Rate
 from adapters.canonical.faults import Fault
-from adapters.canonical.parts import ToolCall
+from adapters.canonical.parts import NO_EXTRAS
 from adapters.canonical.record import record
 from adapters.wire.errors import filtered
-from gateway.flow.context import Call, Prepared
+from gateway.flow.context import Call, Head, Prepared
 from gateway.flow.echo import without_echo
-from gateway.flow.gate import is_content
-from gateway.store.base import RequestEnd, Settlement, Status, UsageSource
+from gateway.flow.gate import Gate
+from gateway.flow.meter import Meter
+from gateway.flow.prove import Proof
+from gateway.observe.traces import NO_SPAN, Span
+from gateway.store.base import RateState, RequestEnd, Settlement, Status, UsageSource
 
 MILLION = 1_000_000
 
@@ -72,70 +64,30 @@ def told_name(name: str) -> str:
     return name if WIRE_NAME.fullmatch(name) else "(unnamed)"
 
 
-class Meter:
-    """A stage that changes nothing and remembers what the books need."""
+@dataclass(slots=True)
+class Try:
+    """One attempt under way; ``marks`` are monotonic seconds by stage, ``pause`` the seconds that
+    the call waits after it. ``head`` is what the answer's headers say of one that went well."""
 
-    __slots__ = (
-        "_now",
-        "first_content",
-        "model",
-        "on_first_content",
-        "output_bytes",
-        "terminal",
-        "usage",
-    )
+    id: str
+    number: int
+    kind: str
+    prepared: Prepared
+    meter: Meter
+    gate: Gate
+    marks: dict[str, float]
+    span: Span = NO_SPAN
+    rates: Mapping[str, RateState] = NO_EXTRAS
+    probe: bool = False
+    pumped: Pumped | None = None
+    proof: Proof | None = None
+    head: Head | None = None
+    pause: float = 0.0
 
-    def __init__(self, now: Callable[[], float]) -> None:
-        self._now = now
-        self.usage: Usage | None = None
-        self.model: str | None = None
-        self.output_bytes = 0
-        self.first_content: float | None = None
-        self.terminal: Finished | Failed | None = None
-        self.on_first_content: Callable[[], None] | None = None
-
-    def feed(self, events: list[Event]) -> list[Event]:
-        """Look at ``events`` and pass them on."""
-        for event in events:
-            if isinstance(event, CONTENT):
-                text = event.text
-                self.output_bytes += len(text) if text.isascii() else len(text.encode())
-            else:
-                take = _TAKES.get(type(event))
-                if take is not None:
-                    take(self, event)
-            if self.first_content is None and is_content(event):
-                self.first_content = self._now()
-                if self.on_first_content is not None:
-                    self.on_first_content()
-        return events
-
-    def _count_usage(self, event: UsageReported) -> None:
-        self.usage = event.usage
-
-    def _learn_model(self, event: Started) -> None:
-        self.model = event.model
-
-    def _count_call(self, event: PartStarted) -> None:
-        if isinstance(event.head, ToolCall):
-            self.output_bytes += len(event.head.name)
-
-    def _end(self, event: Finished | Failed) -> None:
-        self.terminal = event
-
-    def _count_run(self, event: TextRun) -> None:
-        self.output_bytes += event.size
-
-
-_TAKES: Mapping[type, Callable[[Meter, Any], None]] = {
-    UsageReported: Meter._count_usage,
-    Started: Meter._learn_model,
-    PartStarted: Meter._count_call,
-    Finished: Meter._end,
-    Failed: Meter._end,
-    TextRun: Meter._count_run,
-}
-"""What the books need of events that are no content, which most are."""
+    @property
+    def deployment(self) -> str:
+        """``provider/model`` of the target."""
+        return self.prepared.target.deployment.name
 
 
 @record(frozen=True, slots=True)
@@ -184,49 +136,33 @@ def _estimated(prepared: Prepared, meter: Meter, seen: Usage | None) -> Usage:
     return replace(seen, output=max(reported, output))
 
 
-@record(frozen=True, slots=True)
-class Ended:
-    """An attempt's end, as far as the row needs it. ``fault`` is ``None`` for success; ``counts``
-    are those of the proof, ``pause`` the seconds before the call's next attempt."""
-
-    fault: Fault | None
-    committed: bool
-    pumped: Pumped | None
-    timings: Mapping[str, float]
-    counts: Mapping[str, int] = field(default_factory=dict)
-    pause: float = 0.0
-
-
-def status_of(ended: Ended, meter: Meter) -> Status:
+def status_of(fault: Fault | None, meter: Meter, *, committed: bool) -> Status:
     """The row's status: a proven end is ``completed`` whatever the caller did later."""
-    if ended.fault is None:
+    if fault is None:
         return "completed"
-    if meter.output_bytes and ended.committed:
+    if meter.output_bytes and committed:
         return "partial"
-    return "cancelled" if ended.fault.kind == "cancelled" else "failed"
+    return "cancelled" if fault.kind == "cancelled" else "failed"
 
 
 def settlement(
-    call: Call,
-    attempt_id: str,
-    prepared: Prepared,
-    meter: Meter,
-    ended: Ended,
-    request: RequestEnd | None = None,
+    call: Call, one: Try, fault: Fault | None, chain: Sequence[Fault], *, last: bool
 ) -> Settlement:
-    """The row's last words; ``request`` ends the call with it."""
-    clock = call.runtime.clock
-    used = consumed(prepared, meter, ended.fault)
+    """The row's last words. ``fault`` is ``None`` for success; the ``last`` one ends the call,
+    of which ``chain`` is what went wrong before."""
+    prepared, meter, clock = one.prepared, one.meter, call.runtime.clock
+    used = consumed(prepared, meter, fault)
     now = clock.monotonic()
-    started = ended.timings["opened"]
+    started = one.marks["opened"]
     terminal = meter.terminal
     usage, nano = used.usage, used.nano
-    fault, sent = ended.fault, prepared.encoded.call.body
+    encoded = prepared.encoded
+    status = status_of(fault, meter, committed=one.gate.committed)
     return Settlement(
-        attempt_id=attempt_id,
+        attempt_id=one.id,
         request_id=call.id,
         ended_at=clock.wall(),
-        status=status_of(ended, meter),
+        status=status,
         usage_source=used.source,
         input_tokens=usage.prompt,
         output_tokens=usage.output,
@@ -240,36 +176,59 @@ def settlement(
         total_ms=(now - started) * 1000,
         finish_reason=terminal.reason if isinstance(terminal, Finished) else None,
         fault=None if fault is None else fault.kind,
-        fault_message=None if fault is None else without_echo(fault.message, sent),
-        upstream_status=_upstream_status(ended),
-        upstream_request_id=_upstream_request_id(ended),
+        fault_message=None if fault is None else without_echo(fault.message, encoded.call.body),
+        upstream_status=_upstream_status(one.pumped, fault),
+        upstream_request_id=_upstream_request_id(one.pumped, fault),
         model_reported=_named(meter.model),
         dropped=tuple(map(told_name, prepared.dropped)),
         adjusted=prepared.adjusted,
-        injected=prepared.encoded.injected,
-        timings=_stages(ended.timings, ended.pumped),
-        counts={
-            **{f"trimmed_{name}": number for name, number in prepared.trimmed.items()},
-            **call.redactions,
-            **ended.counts,
-        },
-        request=request,
-        pause=ended.pause,
+        injected=encoded.injected,
+        timings=_stages(one.marks, one.pumped),
+        counts=_counts(call, one),
+        request=_request_end(call, one, status, fault, chain, now) if last else None,
+        pause=one.pause,
     )
 
 
-def _upstream_status(ended: Ended) -> int | None:
-    if ended.fault is not None and ended.fault.upstream_status is not None:
-        return ended.fault.upstream_status
-    return None if ended.pumped is None else ended.pumped.status
+def _request_end(
+    call: Call, one: Try, status: Status, fault: Fault | None, chain: Sequence[Fault], now: float
+) -> RequestEnd:
+    """The end of the whole call, told by its last attempt."""
+    first = chain[0] if chain else fault
+    return RequestEnd(
+        status=status,
+        http_status=200 if fault is None else Fault(fault.kind, "").status,
+        fault=None if fault is None else fault.kind,
+        first_cause=None if first is None else first.kind,
+        attempts=one.number,
+        timings={"total": round((now - call.started) * 1000, 3)},
+    )
 
 
-def _upstream_request_id(ended: Ended) -> str | None:
-    if ended.fault is not None and ended.fault.upstream_request_id is not None:
-        return _named(ended.fault.upstream_request_id)
-    if ended.pumped is None:
+def _counts(call: Call, one: Try) -> Mapping[str, int]:
+    """Numbers without text: what was trimmed, masked, mended."""
+    trimmed = one.prepared.trimmed
+    if not trimmed and call.masking is None and one.proof is None:
+        return NO_EXTRAS
+    return {
+        **{f"trimmed_{name}": number for name, number in trimmed.items()},
+        **call.redactions,
+        **({} if one.proof is None else one.proof.counts()),
+    }
+
+
+def _upstream_status(pumped: Pumped | None, fault: Fault | None) -> int | None:
+    if fault is not None and fault.upstream_status is not None:
+        return fault.upstream_status
+    return None if pumped is None else pumped.status
+
+
+def _upstream_request_id(pumped: Pumped | None, fault: Fault | None) -> str | None:
+    if fault is not None and fault.upstream_request_id is not None:
+        return _named(fault.upstream_request_id)
+    if pumped is None:
         return None
-    headers = ended.pumped.headers
+    headers = pumped.headers
     return _named(headers.get("x-request-id", headers.get("request-id")))
 
 
@@ -283,34 +242,22 @@ def _named(text: str | None) -> str | None:
     return filtered(text)[:128]
 
 
+_when = itemgetter(1)
+
+
 def _stages(marks: Mapping[str, float], pumped: Pumped | None) -> dict[str, float]:
     """Milliseconds in each stage of the attempt, from monotonic marks."""
-    points = dict(marks)
+    points = list(marks.items())
     if pumped is not None:
-        for name in ("sent_at", "headers_at", "first_event_at", "ended_at"):
-            at = getattr(pumped, name)
-            if at is not None:
-                points[name.removesuffix("_at")] = at
-    ordered = sorted(points.items(), key=lambda item: item[1])
+        if pumped.headers_at is not None:
+            points.append(("headers", pumped.headers_at))
+        if pumped.first_event_at is not None:
+            points.append(("first_event", pumped.first_event_at))
+        points.append(("ended", pumped.ended_at))
+    points.sort(key=_when)
     stages: dict[str, float] = {}
-    for (_, before), (name, at) in pairwise(ordered):
+    before = points[0][1]
+    for name, at in points[1:]:
         stages[name] = round((at - before) * 1000, 3)
+        before = at
     return stages
-
-
-def request_end(
-    status: Status,
-    fault: Fault | None,
-    first_cause: str | None,
-    attempts: int,
-    timings: Mapping[str, float],
-) -> RequestEnd:
-    """The end of the whole call, told by its last attempt."""
-    return RequestEnd(
-        status=status,
-        http_status=200 if fault is None else Fault(fault.kind, "").status,
-        fault=None if fault is None else fault.kind,
-        first_cause=first_cause,
-        attempts=attempts,
-        timings=timings,
-    )

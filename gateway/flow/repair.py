@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from adapters.canonical.completion import Completion
 from adapters.canonical.request import Request
-from gateway.flow.books import Try
 from gateway.flow.context import Call
 from gateway.flow.count import Counted
+from gateway.flow.record import Try
 from gateway.flow.rewrite import reasked
 from gateway.policy.tokens import text_length
 from gateway.routing.retry import Decision

@@ -80,8 +80,6 @@ def begin_try(
 
 def end_try(span: Span, settled: Settlement) -> None:
     """A try has ended, as its row says."""
-    if span is NO_SPAN:
-        return
     span.set("gen_ai.response.model", settled.model_reported)
     span.set("gen_ai.usage.input_tokens", settled.input_tokens)
     span.set("gen_ai.usage.output_tokens", settled.output_tokens)

@@ -13,11 +13,10 @@ from abc import ABC, abstractmethod
 from adapters.canonical.events import Failed, Finished
 from adapters.canonical.faults import Fault
 from adapters.wire.call import Timeouts
-from gateway.flow.books import Books, Try
+from gateway.flow.books import Books
 from gateway.flow.context import AttemptNote, Call, Head, Outcome, Prepared
 from gateway.flow.echo import without_echo
-from gateway.flow.gate import Gate
-from gateway.flow.record import Meter
+from gateway.flow.record import Try
 from gateway.routing.plan import Candidate, Plan
 from gateway.routing.retry import Attempts, Decision, failure
 from gateway.settings.snapshot import Target
@@ -29,6 +28,8 @@ are equal by default: a call that used up both was kept waiting by the provider.
 NEXT = {"again": "retry", "next": "failover", "repair": "repair", "more_room": "more_room"}
 """What a decision makes of the next try: its kind in the ledger."""
 
+DONE = Decision("stop")
+
 
 class Trying(ABC):
     """The tries of one call, in order."""
@@ -38,7 +39,7 @@ class Trying(ABC):
         self._route = route
         self._books = books
         self._tries = Attempts(call.alias, route.targets, call.started, call.runtime.random.random)
-        self._notes: list[AttemptNote] = []
+        self._notes: tuple[AttemptNote, ...] = ()
 
     # what a try is
 
@@ -57,9 +58,6 @@ class Trying(ABC):
     def _terminal(self, one: Try) -> Finished:
         """The end of a try that went well."""
 
-    def _stages(self) -> tuple[Meter, Gate]:
-        return Meter(self._call.runtime.clock.monotonic), Gate(hold_all=self._call.holds)
-
     @abstractmethod
     def _moved_on(self) -> None:
         """The next try goes to another target."""
@@ -73,26 +71,23 @@ class Trying(ABC):
     async def run(self) -> Outcome:
         """The whole call. A caller may leave at any moment, between two attempts too, and an
         accident may happen: then the call's own row is closed here, if nothing else has."""
+        kind = "first"
         try:
-            return await self._all()
+            while True:
+                outcome, decision = await self._one(kind)
+                if outcome is not None:
+                    return outcome
+                if decision.delay > 0:
+                    await asyncio.sleep(decision.delay)
+                kind = NEXT[decision.action]
+                if kind == "failover":
+                    self._moved_on()
         except asyncio.CancelledError:
             await self._books.left(len(self._notes), self._tries.chain)
             raise
         except Exception as error:
             await self._books.broken(error, len(self._notes), self._tries.chain)
             raise
-
-    async def _all(self) -> Outcome:
-        kind = "first"
-        while True:
-            outcome, decision = await self._one(kind)
-            if outcome is not None:
-                return outcome
-            if decision.delay > 0:
-                await asyncio.sleep(decision.delay)
-            kind = NEXT[decision.action]
-            if kind == "failover":
-                self._moved_on()
 
     async def _one(self, kind: str) -> tuple[Outcome | None, Decision]:
         """One try: the outcome if the call has ended with it, and else what to do next."""
@@ -105,7 +100,7 @@ class Trying(ABC):
         try:
             prepared = self._prepare(candidate.target)
             number = tries.begin()
-            one = await self._books.open(kind, number, prepared, self._stages())
+            one = await self._books.open(kind, number, prepared)
         except asyncio.CancelledError:
             self._books.unprobe(candidate.name, probe=probe)
             raise
@@ -113,7 +108,7 @@ class Trying(ABC):
             self._books.unprobe(candidate.name, probe=probe)
             if refusal.kind == "unsupported":
                 return await self._skip(refusal)
-            return await self._refused(refusal), Decision("stop")
+            return await self._refused(refusal), DONE
         if probe:
             self._books.probing(one)
         try:
@@ -125,10 +120,10 @@ class Trying(ABC):
 
     def _timeouts(self, prepared: Prepared) -> Timeouts:
         """The target's time-outs, none longer than what is left of the call's deadline."""
-        own = prepared.target.timeouts
-        left = self._tries.remaining(self._call.runtime.clock.monotonic())
-        if own.total <= left:
+        own, now = prepared.target.timeouts, self._call.runtime.clock.monotonic()
+        if now + own.total <= self._tries.deadline_at:
             return own
+        left = self._tries.remaining(now)
         return Timeouts(own.connect, own.first_event, own.between_events, left)
 
     async def _ended(self, one: Try, fault: Fault | None) -> tuple[Outcome | None, Decision]:
@@ -136,10 +131,13 @@ class Trying(ABC):
         tries, now = self._tries, self._call.runtime.clock.monotonic()
         if fault is not None and fault.phase == "total":
             fault = self._out_of_time(one, fault)
-        self._notes.append(AttemptNote(one.deployment, "ok" if fault is None else fault.kind))
         if fault is None:
+            head = self._head(one, "ok") if one.head is None else one.head
+            self._notes = head.attempts
             cost = await self._books.settle(one, None, tries.chain, last=True)
-            return self._outcome(one, self._terminal(one), cost), Decision("stop")
+            return self._outcome(one, self._terminal(one), head, cost), DONE
+        head = self._head(one, fault.kind)
+        self._notes = head.attempts
         if fault.detail is not None:
             fault.detail = without_echo(fault.detail, one.prepared.encoded.call.body)
         committed = one.gate.committed
@@ -150,7 +148,7 @@ class Trying(ABC):
         if not last:
             return None, decision
         shown = fault if committed else failure(tries.chain)
-        return self._outcome(one, Failed(shown), cost), decision
+        return self._outcome(one, Failed(shown), head, cost), decision
 
     def _out_of_time(self, one: Try, fault: Fault) -> Fault:
         """A time-out that was the call's: the deadline had left the try less than the time that
@@ -187,11 +185,13 @@ class Trying(ABC):
 
     # what is told of it
 
-    def _outcome(self, one: Try, terminal: Finished | Failed, cost: int | None) -> Outcome:
+    def _outcome(
+        self, one: Try, terminal: Finished | Failed, head: Head, cost: int | None
+    ) -> Outcome:
         return Outcome(
             terminal=terminal,
             committed=one.gate.committed,
-            head=self._head(one),
+            head=head,
             usage=one.meter.usage,
             deployment=one.prepared.target.deployment,
             first_content_at=one.meter.first_content,
@@ -201,19 +201,14 @@ class Trying(ABC):
             verdict=None if one.proof is None else one.proof.told(),
         )
 
-    def _head(self, one: Try, outcome: str | None = None) -> Head:
+    def _head(self, one: Try, outcome: str) -> Head:
         """What the headers may say of ``one``: nothing of those before but how they ended."""
-        notes = tuple(self._notes)
-        if outcome is not None:
-            notes = (*notes, AttemptNote(one.deployment, outcome))
-        elif not notes or len(notes) < one.number:
-            notes = (*notes, AttemptNote(one.deployment, "streaming"))
         return Head(
-            attempts=notes,
-            dropped=(*self._call.dropped, *one.prepared.dropped),
+            attempts=(*self._notes, AttemptNote(one.deployment, outcome)),
+            dropped=self._call.dropped + one.prepared.dropped,
             adjusted=one.prepared.adjusted,
-            mended=() if one.proof is None else tuple(map(str, one.proof.changes)),
             trimmed=one.prepared.trimmed,
+            mended=() if one.proof is None else tuple(map(str, one.proof.changes)),
             rates=one.rates,
         )
 
@@ -226,7 +221,7 @@ class Trying(ABC):
             terminal=Failed(shown),
             committed=False,
             head=Head(
-                attempts=tuple(self._notes),
+                attempts=self._notes,
                 dropped=self._call.dropped,
                 rates=await self._books.rates(),
             ),

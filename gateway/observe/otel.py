@@ -52,6 +52,8 @@ class _Span:
 class OtelTracer:
     """Owns a tracer provider and its exporting thread; the SDK's queue is bounded."""
 
+    makes_spans = True
+
     def __init__(self, version: str, exporter: SpanExporter | None) -> None:
         resource = Resource.create({"service.name": "llm-gateway", "service.version": version})
         self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)

@@ -78,6 +78,11 @@ class Span(Protocol):
 class Tracer(Protocol):
     """Makes spans."""
 
+    @property
+    def makes_spans(self) -> bool:
+        """Whether it does; then what a span would say need not be put together."""
+        ...
+
     def span(
         self,
         operation: str,
@@ -114,6 +119,7 @@ class NoTracer:
     """Tracing switched off."""
 
     __slots__ = ()
+    makes_spans = False
 
     def span(
         self,

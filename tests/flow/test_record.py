@@ -24,7 +24,8 @@ from adapters.canonical.events import (
 from adapters.canonical.facts import Price, Rate
 from adapters.canonical.faults import Fault
 from adapters.canonical.parts import Text, ToolCall
-from gateway.flow.record import Ended, Meter, consumed, cost, status_of, told_name
+from gateway.flow.meter import Meter
+from gateway.flow.record import consumed, cost, status_of, told_name
 
 DOLLAR = 1_000_000_000
 """One dollar a million tokens, as a rate."""
@@ -192,7 +193,7 @@ def test_a_meter_counts_bytes_and_the_first_content() -> None:
 def test_partial_is_what_the_caller_has_seen_a_part_of(
     events: tuple[Event, ...], fault: Fault | None, committed: bool, status: str
 ) -> None:
-    assert status_of(Ended(fault, committed, None, {}), metered(*events)) == status
+    assert status_of(fault, metered(*events), committed=committed) == status
 
 
 @pytest.mark.parametrize(

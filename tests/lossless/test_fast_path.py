@@ -22,7 +22,7 @@ from adapters.canonical.stage import Pipe
 from adapters.registry import DIALECTS
 from adapters.wire.call import Timeouts, WireCall
 from gateway.flow.gate import Gate
-from gateway.flow.record import Meter
+from gateway.flow.meter import Meter
 from gateway.northbound.anthropic_messages import MESSAGES
 from gateway.northbound.base import Envelope, Northbound, Style
 from gateway.northbound.openai_chat import CHAT

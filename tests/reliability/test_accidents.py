@@ -11,7 +11,7 @@ from adapters.canonical.events import Event
 from adapters.canonical.faults import Fault
 from gateway.flow.complete import complete
 from gateway.flow.context import Head
-from gateway.flow.record import Meter
+from gateway.flow.meter import Meter
 from tests.harness import Harness
 from tests.reliability.test_settling import call_of
 
