@@ -14,6 +14,8 @@ from adapters.canonical.events import (
     Event,
     Failed,
     Finished,
+    PartAnnotated,
+    PartEnded,
     PartStarted,
     Started,
     TextDelta,
@@ -23,7 +25,7 @@ from adapters.canonical.events import (
 )
 from adapters.canonical.facts import Price, Rate
 from adapters.canonical.faults import Fault
-from adapters.canonical.parts import Text, ToolCall
+from adapters.canonical.parts import Text, Thinking, ToolCall
 from gateway.flow.meter import Meter
 from gateway.flow.record import consumed, cost, status_of, told_name
 
@@ -176,6 +178,40 @@ def test_a_meter_counts_bytes_and_the_first_content() -> None:
     meter.feed([TextDelta(0, "abc"), PartStarted(1, ToolCall("c1", "add", ""))])
     assert (meter.first_content, told, meter.model) == (5.0, ["now"], "the-model")
     assert meter.output_bytes == 2 + 3 + 3
+
+
+class Seen:
+    """A stage that looks on."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def feed(self, events: list[Event]) -> list[Event]:
+        self.events += events
+        return events
+
+
+@pytest.mark.parametrize(
+    "waking",
+    [
+        PartStarted(1, Thinking("")),
+        PartStarted(1, ToolCall("c1", "add", "")),
+        PartAnnotated(0, "signature", "sig"),
+    ],
+    ids=["thinking", "call", "seal"],
+)
+def test_who_looks_at_reasoning_is_called_with_the_first_of_it(waking: Event) -> None:
+    meter, made = Meter(lambda: 0.0), [Seen(), Seen()]
+    ways: list[str] = []
+    meter.on_reasoning = lambda: ways.append("made") or made  # type: ignore[func-returns-value]
+    plain = [Started(None, "m"), *SAID, PartEnded(0), UsageReported(Usage())]
+    meter.feed(list(plain))
+    assert ways == []
+    first, rest = [TextDelta(0, "x"), waking], [ThinkingDelta(1, "y"), waking, DONE]
+    meter.feed(first)
+    meter.feed(rest)
+    assert (ways, made[0].events) == (["made"], [*first, *rest])
+    assert made[1].events == made[0].events
 
 
 @pytest.mark.parametrize(

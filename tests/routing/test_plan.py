@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -47,6 +48,28 @@ def test_priority_keeps_the_listed_order(alias: Make) -> None:
     assert names(result) == ["a", "b", "c"]
     assert [row["order"] for row in result.considered] == [1, 2, 3]
     assert result.fault is None
+
+
+def test_an_alias_that_changed_is_planned_anew(alias: Make, target: Make) -> None:
+    """What is kept of an alias is kept for all that it is: a reload has its own under its name."""
+    before, after = alias("a", "b"), alias("b", "c")
+    assert before.name == after.name
+    assert names(made(before)) == ["a", "b"]
+    assert names(made(after)) == ["b", "c"]
+    assert names(made(before)) == ["a", "b"]
+    heavier = replace(before, targets=(target("a", weight=2), target("b")))
+    assert made(heavier).targets[0].target.weight == 2
+
+
+def test_as_listed_is_what_ranking_by_priority_gives(alias: Make) -> None:
+    """The plan of most calls is kept ready; the longer way, taken where a target is left out,
+    comes to the same."""
+    pool, breakers = alias("a", "b", "c"), Breakers()
+    open_breaker(breakers, pool, "c")
+    ready, ranked = made(pool), made(pool, breakers=breakers)
+    assert ranked.targets == ready.targets[:2]
+    assert ranked.considered[:2] == ready.considered[:2]
+    assert (len(ready.considered), ranked.considered[2]["order"]) == (3, None)
 
 
 def test_weighted_draws_by_weight_and_without_replacement(alias: Make, target: Make) -> None:
