@@ -36,11 +36,10 @@ LOOKS = 12
 out at the stream's opening how such text is written, and to step over a few other frames."""
 
 _TERMINALS = (Finished, Failed)
+_WHOLE = (ToolCall, Opaque, Media)
 _STEPS = frozenset({PartStarted, PartEnded, PartAnnotated, TextRun})
 """Events that reset `between_events`, beside content itself. A usage report, an unknown event
 or an empty delta may be a heartbeat."""
-_TELLING = frozenset({*CONTENT, *_STEPS})
-"""Events that may move a time-out."""
 
 
 class Flow:
@@ -224,11 +223,8 @@ class Flow:
             out = self._pipe.feed(events)
         except Fault as fault:
             out = [Failed(fault)]
-        terminal = _terminal_of(out) or _terminal_of(events)
-        if terminal is not None:
-            self.ended_at = self._now()
-            self._let_go(terminal)
-            self.terminal = terminal
+        if type(events[-1]) in _TERMINALS or (out and type(out[-1]) in _TERMINALS):
+            self._let_go(_terminal_of(out) or _terminal_of(events))
             out = [event for event in out if type(event) not in _TERMINALS]
         if not out:
             return
@@ -243,14 +239,19 @@ class Flow:
         """Move the time-outs on, if the events say something."""
         begun = self.first_event_at is not None
         for event in events:
-            kind = type(event)
-            if kind in _TELLING and ((begun and kind in _STEPS) or _is_content(event)):
+            if isinstance(event, CONTENT):
+                moved = event.text != ""
+            else:
+                moved = type(event) in _STEPS and (begun or _is_whole(event))
+            if moved:
                 if not begun:
                     self.first_event_at = self._now()
                 self._exchange.progress()
                 return
 
-    def _let_go(self, terminal: Terminal) -> None:
+    def _let_go(self, terminal: Terminal | None) -> None:
+        self.terminal = terminal
+        self.ended_at = self._now()
         if type(terminal) is Finished:
             self._exchange.finish()
         else:
@@ -262,8 +263,6 @@ def _terminal_of(events: list[Event]) -> Terminal | None:
     return last if isinstance(last, _TERMINALS) else None
 
 
-def _is_content(event: Event) -> bool:
-    """Whether the answer itself has begun: text, reasoning, a tool call, a whole block."""
-    if isinstance(event, CONTENT):
-        return event.text != ""
-    return isinstance(event, PartStarted) and isinstance(event.head, ToolCall | Opaque | Media)
+def _is_whole(event: Event) -> bool:
+    """Whether the answer begins with ``event``, which is no text: a tool call, a whole block."""
+    return isinstance(event, PartStarted) and isinstance(event.head, _WHOLE)

@@ -4,8 +4,8 @@ To wake a task costs a future, a turn of the event loop and a step through every
 the server's socket and the provider's: for a short chunk more than to decode and pass it on.
 aiohttp has no public way to be called back, so a :class:`Pour` stands where its reader keeps the
 future of whoever waits for bytes, and :class:`Handler` tells it when a read of the socket is
-over. A test holds both to the version that is installed. Must not know HTTP, nor what the bytes
-mean.
+over. A :class:`Reader` is aiohttp's without its book of where the provider's chunks end. A test
+holds all of it to the version that is installed. Must not know HTTP, nor what the bytes mean.
 """
 
 from __future__ import annotations
@@ -16,9 +16,38 @@ from typing import Any
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
+from aiohttp.http_parser import RawResponseMessage
 
 Take = Callable[[bytes], bool]
 """Takes the next bytes; ``False`` if it wants no more for now. Must not raise."""
+
+
+class Reader(aiohttp.StreamReader):
+    """A reply's body. Nobody asks where the chunks of its transfer ended, and there is one for
+    every token, so that is not written down; many small ones stop the provider all the same."""
+
+    __slots__ = ()
+
+    def feed_data(self, data: bytes, size: int = 0) -> bool:
+        """More of the body."""
+        if data:
+            self._buffer.append(data)
+            self.total_bytes += len(data)
+            self._size += len(data)
+            waiter = self._waiter
+            if waiter is not None:
+                self._waiter = None
+                if not waiter.done():
+                    waiter.set_result(None)
+            if self._size > self._high_water or len(self._buffer) > self._high_water_chunks:
+                self._protocol.pause_reading()
+        return False
+
+    def begin_http_chunk_receiving(self) -> None:
+        """A chunk of the transfer begins."""
+
+    def end_http_chunk_receiving(self) -> None:
+        """It ends."""
 
 
 class Handler(ResponseHandler):
@@ -33,6 +62,16 @@ class Handler(ResponseHandler):
         super().__init__(loop)
         self.receiving = False
         self.after: Callable[[], None] | None = None
+
+    def feed_data(
+        self, data: tuple[RawResponseMessage, aiohttp.StreamReader], size: int = 0
+    ) -> None:
+        """A reply's head is complete. The parser makes the reader of its body, of which class
+        nobody can tell it."""
+        _, body = data
+        if type(body) is aiohttp.StreamReader:
+            body.__class__ = Reader
+        super().feed_data(data, size)
 
     def data_received(self, data: bytes) -> None:
         """As aiohttp's, which may call itself for what it had put aside."""

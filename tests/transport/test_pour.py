@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from adapters.canonical.faults import Fault
-from adapters.transport.pour import Handler, Pour
+from adapters.transport.pour import Handler, Pour, Reader
 
 HEAD = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
 END = b"0\r\n\r\n"
@@ -147,6 +147,7 @@ async def test_the_installed_client_has_what_is_relied_on(
         await exchange.start()
         content = exchange._content
         assert type(content._protocol) is Handler
+        assert type(content) is Reader
         pour = asyncio.ensure_future(Pour(content, take).run())
         await asyncio.sleep(0)
         assert type(content._waiter) is Pour
