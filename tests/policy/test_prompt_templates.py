@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from typing import Any
 
 import pytest
 
-from gateway.policy.prompts.template import Limits, RenderingFailed, Template, TemplateRefused
+from gateway.policy.prompts.rendering import Limits, RenderingFailed, TemplateRefused
+from gateway.policy.prompts.template import Template
 
 
 def rendered(source: str, limits: Limits | None = None, **values: Any) -> str:
@@ -162,3 +165,13 @@ def test_texts_of_values_are_wrapped_where_that_is_wanted() -> None:
     assert text == "[a]1[b]"
     whole = Template("{{ ys }}").render({"ys": ["b"]}, Limits(), lambda t: f"<{t}>")
     assert whole == '<["b"]>'
+
+
+def test_serving_without_prompts_never_loads_jinja() -> None:
+    code = (
+        "import sys, gateway.app;"
+        "print([m for m in 'jinja2 mcp openai anthropic opentelemetry.sdk'.split()"
+        " if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -16,7 +16,7 @@ from gateway.policy.prompts.apply import applied
 from gateway.policy.prompts.book import Book
 from gateway.policy.prompts.definition import Prompt, PromptRefused, prompt_of
 from gateway.policy.prompts.frontmatter import read_folder, read_text
-from gateway.policy.prompts.template import Limits
+from gateway.policy.prompts.rendering import Limits
 
 SUPPORT = """\
 +++

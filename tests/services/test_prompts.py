@@ -11,7 +11,7 @@ import openai
 import pytest
 
 from adapters.simulator import Say
-from gateway.policy.prompts import definition
+from gateway.policy.prompts import template
 from gateway.policy.prompts.definition import digest
 from tests.harness import ADMIN, KEY, Answer, Harness, alias, gateway
 
@@ -119,7 +119,7 @@ async def test_a_moved_label_reads_no_template_again(
     for number in range(3):
         await admin(g, "POST", "", {**STORED, "system": f"Version {number}."})
     read: list[str] = []
-    monkeypatch.setattr(definition, "Template", read.append)
+    monkeypatch.setattr(template, "Template", read.append)
     moved = await admin(g, "PUT", "/sorter/labels/production", {"version": 2})
     assert (moved.status, read) == (200, [])
 

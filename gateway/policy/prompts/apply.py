@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import takewhile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from adapters.canonical.faults import Fault
 from adapters.canonical.parts import Text
@@ -16,8 +16,11 @@ from adapters.canonical.request import Message, Request
 from adapters.wire.json import dumps
 from gateway.policy.inject import Fence
 from gateway.policy.prompts.definition import Prompt
-from gateway.policy.prompts.template import Limits, RenderingFailed, Template, Wrap
+from gateway.policy.prompts.rendering import Limits, RenderingFailed, Wrap
 from gateway.policy.prompts.variables import values_of
+
+if TYPE_CHECKING:
+    from gateway.policy.prompts.template import Template
 
 PINNED = ("system", "developer")
 

@@ -12,13 +12,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import field
 from difflib import get_close_matches
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from adapters.canonical.record import record
 from adapters.canonical.request import JsonSchema
 from gateway.policy.inject import FENCED
-from gateway.policy.prompts.template import Template, TemplateRefused
+from gateway.policy.prompts.rendering import TemplateRefused
 from gateway.policy.prompts.variables import NAME, TYPES, UNSET, Variable
+
+if TYPE_CHECKING:
+    from gateway.policy.prompts.template import Template
 
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 """Names and labels: opaque keys of an index, never part of a path (case X07)."""
@@ -181,6 +184,8 @@ def _template(source: str | None, where: str) -> Template | None:
         return None
     if len(source) > LONGEST:
         raise PromptRefused(where, f"has more than {LONGEST} characters")
+    from gateway.policy.prompts.template import Template  # noqa: PLC0415  brings Jinja
+
     try:
         return Template(source)
     except TemplateRefused as refused:

@@ -7,7 +7,7 @@ from pathlib import Path
 from adapters.canonical.faults import Fault
 from gateway.policy.prompts.book import Book
 from gateway.policy.prompts.frontmatter import Filed, read_folder
-from gateway.policy.prompts.template import Limits
+from gateway.policy.prompts.rendering import Limits
 from gateway.policy.prompts.variables import UNSET
 from gateway.settings.problems import Problem
 from gateway.settings.snapshot import Snapshot

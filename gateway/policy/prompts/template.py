@@ -8,9 +8,7 @@ template. Size and time are capped while the text is made, loops at every turn.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -23,6 +21,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.tests import TESTS
 
 from adapters.wire.json import dumps
+from gateway.policy.prompts.rendering import Limits, RenderingFailed, TemplateRefused, Wrap
 
 NODES: tuple[type[nodes.Node], ...] = (
     *(nodes.Template, nodes.Output, nodes.TemplateData, nodes.If, nodes.For, nodes.With),
@@ -53,48 +52,6 @@ _BLOCKS = (nodes.For, nodes.If, nodes.With)
 _LOOP = frozenset({"index", "index0", "revindex", "revindex0", "first", "last", "length", "depth"})
 _LIMITS, _FENCE = "_limits", "_fence"
 """Names in a template's context that no variable can have."""
-
-
-class TemplateRefused(ValueError):
-    """No template that can be used: why, and on which ``line``."""
-
-    def __init__(self, message: str, line: int | None = None) -> None:
-        self.line = line
-        super().__init__(message if line is None else f"line {line}: {message}")
-
-
-class RenderingFailed(ValueError):
-    """The template and these values make no text; the message says why."""
-
-
-@dataclass(slots=True)
-class Limits:
-    """What one rendering may cost, and what it has cost. ``seconds`` run from its first turn."""
-
-    max_bytes: int = 1_000_000
-    seconds: float = 2.0
-    now: Callable[[], float] = time.monotonic
-    _until: float | None = None
-
-    def turn(self) -> None:
-        """One step more.
-
-        :raises RenderingFailed: when the time is over.
-        """
-        now = self.now()
-        if self._until is None:
-            self._until = now + self.seconds
-        elif now > self._until:
-            raise RenderingFailed(f"it takes longer than {self.seconds:g} s (prompts.max_seconds)")
-
-    def size(self, length: int) -> None:
-        """:raises RenderingFailed: for a text that is too long."""
-        if length > self.max_bytes:
-            raise RenderingFailed(f"it is longer than {self.max_bytes} bytes (prompts.max_bytes)")
-
-
-Wrap = Callable[[str], str]
-"""Marks a value as data; see :mod:`gateway.policy.inject`."""
 
 
 class Template:
