@@ -59,7 +59,8 @@ class _Attempting(Trying):
     ) -> None:
         super().__init__(call, route, books)
         self._promise = promise(call)
-        self._repairs = Repairs(call, counted)
+        self._counted = counted
+        self._repairs = None if self._promise is None else Repairs(call, counted)
         self._sink = sink
         self._freeform = freeform(call.request) if call.request.tools else frozenset()
         self._watch: Watch | None = None
@@ -68,7 +69,7 @@ class _Attempting(Trying):
     def _prepare(self, target: Target) -> Prepared:
         call = self._call
         return prepare(
-            self._repairs.asked,
+            self._counted if self._repairs is None else self._repairs.asked,
             target,
             call.alias,
             makers=call.runtime.memory.makers,
@@ -159,14 +160,20 @@ class _Attempting(Trying):
         return one.pumped.terminal
 
     def _moved_on(self) -> None:
-        self._repairs.start_over()
+        if self._repairs is not None:
+            self._repairs.start_over()
 
     def _reask(self, one: Try, fault: Fault, now: float) -> Decision | None:
         """Ask the same target again, where it answered and the answer did not pass."""
-        tries = self._tries
-        if fault.row.again != "reask" or one.gate.committed or not tries.room(now):
+        tries, repairs = self._tries, self._repairs
+        if (
+            repairs is None
+            or fault.row.again != "reask"
+            or one.gate.committed
+            or not tries.room(now)
+        ):
             return None
-        decision = self._repairs.after(one)
+        decision = repairs.after(one)
         if decision is not None:
             tries.chain.append(fault)
         return decision

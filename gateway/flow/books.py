@@ -62,7 +62,8 @@ class Books:
         clock = runtime.clock
         meter, gate = Meter(clock.monotonic), Gate(hold_all=call.holds)
         marks = {"opened": clock.monotonic()}
-        one = Try(clock.new_id("att_"), number, kind, prepared, meter, gate, marks)
+        name = prepared.target.deployment.name
+        one = Try(clock.new_id("att_"), number, kind, name, prepared, meter, gate, marks)
         if runtime.tracer.makes_spans or call.trace is not UNTRACED:
             self._begin_span(one)
         first = None if self._opened else request_row(call, self._route)

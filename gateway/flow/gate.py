@@ -35,7 +35,7 @@ class Gate:
         if self.committed:
             return events
         self._held.extend(events)
-        if self.holds_all or not any(is_content(event) for event in events):
+        if self.holds_all or not any(map(is_content, events)):
             # the terminal has to reach the pump even while content is held back
             return [e for e in events if type(e) in _ENDS]
         self.committed = True

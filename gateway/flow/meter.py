@@ -10,17 +10,20 @@ from typing import Any
 
 from adapters.canonical.events import (
     CONTENT,
+    ArgumentsDelta,
     Event,
     Failed,
     Finished,
     PartAnnotated,
     PartStarted,
     Started,
+    TextDelta,
     TextRun,
+    ThinkingDelta,
     Usage,
     UsageReported,
 )
-from adapters.canonical.parts import Thinking, ToolCall
+from adapters.canonical.parts import Text, Thinking, ToolCall
 from adapters.canonical.stage import Stage
 from gateway.flow.gate import is_content
 
@@ -58,20 +61,23 @@ class Meter:
     def feed(self, events: list[Event]) -> list[Event]:
         """Look at ``events`` and pass them on."""
         for event in events:
-            if isinstance(event, CONTENT):
-                text = event.text
-                self.output_bytes += len(text) if text.isascii() else len(text.encode())
-            else:
-                take = _TAKES.get(type(event))
-                if take is not None:
-                    take(self, event)
-            if self.first_content is None and is_content(event):
-                self.first_content = self._now()
-                if self.on_first_content is not None:
-                    self.on_first_content()
+            take = _TAKES.get(type(event))
+            if take is not None:
+                take(self, event)
         for watcher in self._watchers:
             watcher.feed(events)
         return events
+
+    def _count_text(self, event: TextDelta | ArgumentsDelta | ThinkingDelta) -> None:
+        text = event.text
+        self.output_bytes += len(text) if text.isascii() else len(text.encode())
+        if text and self.first_content is None:
+            self._begin()
+
+    def _begin(self) -> None:
+        self.first_content = self._now()
+        if self.on_first_content is not None:
+            self.on_first_content()
 
     def _count_usage(self, event: UsageReported) -> None:
         self.usage = event.usage
@@ -80,10 +86,15 @@ class Meter:
         self.model = event.model
 
     def _start(self, event: PartStarted) -> None:
-        if isinstance(event.head, ToolCall):
-            self.output_bytes += len(event.head.name)
+        head = event.head
+        if isinstance(head, Text):
+            return
+        if self.first_content is None and is_content(event):
+            self._begin()
+        if isinstance(head, ToolCall):
+            self.output_bytes += len(head.name)
             self._reason(event)
-        elif isinstance(event.head, Thinking):
+        elif isinstance(head, Thinking):
             self._reason(event)
 
     def _reason(self, event: Event) -> None:
@@ -99,6 +110,7 @@ class Meter:
 
 
 _TAKES: Mapping[type, Callable[[Meter, Any], None]] = {
+    **dict.fromkeys(CONTENT, Meter._count_text),
     UsageReported: Meter._count_usage,
     Started: Meter._learn_model,
     PartStarted: Meter._start,
@@ -107,4 +119,4 @@ _TAKES: Mapping[type, Callable[[Meter, Any], None]] = {
     Failed: Meter._end,
     TextRun: Meter._count_run,
 }
-"""What the books need of events that are no content, which most are."""
+"""What the books need of each kind of event."""

@@ -66,12 +66,16 @@ def told_name(name: str) -> str:
 
 @dataclass(slots=True)
 class Try:
-    """One attempt under way; ``marks`` are monotonic seconds by stage, ``pause`` the seconds that
-    the call waits after it. ``head`` is what the answer's headers say of one that went well."""
+    """One attempt under way at ``deployment``, by name.
+
+    ``marks`` are monotonic seconds by stage, ``pause`` the seconds that the call waits after it.
+    ``head`` is what the answer's headers say of one that went well.
+    """
 
     id: str
     number: int
     kind: str
+    deployment: str
     prepared: Prepared
     meter: Meter
     gate: Gate
@@ -83,11 +87,6 @@ class Try:
     proof: Proof | None = None
     head: Head | None = None
     pause: float = 0.0
-
-    @property
-    def deployment(self) -> str:
-        """``provider/model`` of the target."""
-        return self.prepared.target.deployment.name
 
 
 @record(frozen=True, slots=True)

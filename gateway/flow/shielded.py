@@ -18,14 +18,22 @@ async def shielded(work: Coroutine[Any, Any, T] | asyncio.Future[T], grace: floa
 
     :raises asyncio.CancelledError: after the work is done or given up, if one came.
     """
-    task = asyncio.ensure_future(work)
+    task = work if isinstance(work, asyncio.Future) else asyncio.ensure_future(work)
+    ended = asyncio.get_running_loop().create_future()
+
+    def end(done: asyncio.Future[T]) -> None:
+        if not ended.done():
+            ended.set_result(None)
+        elif not done.cancelled():
+            done.exception()  # seen here; the cancellation is what the caller hears of
+
+    task.add_done_callback(end)
     try:
-        return await asyncio.shield(task)
+        await ended
     except asyncio.CancelledError:
         if not task.done():
             await asyncio.wait([task], timeout=grace)
         if not task.done():
             task.cancel()
-        elif not task.cancelled():
-            task.exception()  # seen here; the cancellation is what the caller hears of
         raise
+    return task.result()

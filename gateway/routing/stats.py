@@ -28,9 +28,10 @@ class Stats:
     def observe(self, name: str, now: float, seconds: float | None) -> None:
         """Take the time to first content of one try; ``None`` where none came."""
         sample = FAILED if seconds is None else seconds
-        known = self.latency(name, now)
-        average = sample if known is None else known + WEIGHT * (sample - known)
-        self._latency[name] = (average, now)
+        known = self._latency.get(name)
+        if known is not None and now - known[1] <= STALE:
+            sample = known[0] + WEIGHT * (sample - known[0])
+        self._latency[name] = (sample, now)
 
     def latency(self, name: str, now: float) -> float | None:
         """The average in seconds, or ``None`` if there is no fresh sample."""
