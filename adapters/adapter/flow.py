@@ -101,20 +101,16 @@ class Flow:
             if self._late is not None:
                 await self._catch_up()
             while self.terminal is None:
-                await self._more()
+                try:
+                    if not await exchange.pour(self._take):
+                        self._deliver(self._end(None))
+                except Fault as fault:
+                    self._deliver(self._end(fault))
                 if self._late is not None or self._broken is not None:
                     await self._catch_up()
         finally:
             self._tell_passed()
         return self.terminal
-
-    async def _more(self) -> None:
-        """As much of the stream as needs no waiting."""
-        try:
-            if not await self._exchange.pour(self._take):
-                self._deliver(self._end(None))
-        except Fault as fault:
-            self._deliver(self._end(fault))
 
     async def _catch_up(self) -> None:
         """Wait for a slow sink. Time in it counts for no time-out."""

@@ -229,13 +229,17 @@ class Exchange:
         content = self._reply
         if content.at_eof():
             return False
+        pouring = Pour(content, take)
+        pouring.begin()
         try:
-            return await Pour(content, take).run()
+            return await pouring.over
         except asyncio.CancelledError:
             self._watch.claim()
             raise
         except FAILURES as error:
             raise in_body(error) from error
+        finally:
+            pouring.leave()
 
     async def read(self, limit: int) -> bytes:
         """The whole body.

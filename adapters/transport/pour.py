@@ -71,6 +71,7 @@ class Handler(ResponseHandler):
         _, body = data
         if type(body) is aiohttp.StreamReader:
             body.__class__ = Reader
+            body._http_chunk_splits = None
         super().feed_data(data, size)
 
     def data_received(self, data: bytes) -> None:
@@ -97,8 +98,6 @@ def drained(content: Any) -> bytes:
     pieces.clear()
     content._size = 0
     content._cursor += len(data)
-    if content._http_chunk_splits:
-        content._http_chunk_splits.clear()
     protocol = content._protocol
     if protocol._reading_paused:
         protocol.resume_reading()
@@ -106,31 +105,29 @@ def drained(content: Any) -> bytes:
 
 
 class Pour:
-    """Pours one reader's bytes into ``take``, once for each read of the socket."""
+    """Pours one reader's bytes into ``take``, once for each read of the socket.
 
-    __slots__ = ("_content", "_loop", "_over", "_take")
+    ``over`` is ``True`` once ``take`` wants no more, ``False`` at the end of the body, or what the
+    reader broke with, after all bytes before it were taken. Whoever waits for it says
+    :meth:`begin` before and :meth:`leave` after.
+    """
+
+    __slots__ = ("_content", "_loop", "_take", "over")
 
     def __init__(self, content: aiohttp.StreamReader, take: Take) -> None:
         self._content: Any = content
         self._take = take
         self._loop = asyncio.get_running_loop()
-        self._over: asyncio.Future[bool] = self._loop.create_future()
+        self.over: asyncio.Future[bool] = self._loop.create_future()
 
-    async def run(self) -> bool:
-        """``True`` once ``take`` wants no more, ``False`` at the end of the body.
+    def leave(self) -> None:
+        """Nobody waits any more: nothing that still comes is taken."""
+        if self._content._waiter is self:
+            self._content._waiter = None
 
-        :raises Exception: what the reader broke with, after all bytes before it were taken.
-        """
-        self._look()
-        try:
-            return await self._over
-        finally:
-            if self._content._waiter is self:
-                self._content._waiter = None
-
-    def _look(self) -> None:
+    def begin(self) -> None:
         """Take what is there; then wait for more, unless there will be none."""
-        content, over = self._content, self._over
+        content, over = self._content, self.over
         if over.done():
             return  # whoever waited has left
         while content._buffer:
@@ -155,9 +152,9 @@ class Pour:
         that came with it is taken in one piece."""
         protocol = self._content._protocol
         if protocol.receiving:
-            protocol.after = self._look
+            protocol.after = self.begin
         else:
-            self._loop.call_soon(self._look)
+            self._loop.call_soon(self.begin)
 
     def set_exception(self, _: BaseException) -> None:
         """The reader broke, and knows with what."""

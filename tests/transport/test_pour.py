@@ -148,7 +148,7 @@ async def test_the_installed_client_has_what_is_relied_on(
         content = exchange._content
         assert type(content._protocol) is Handler
         assert type(content) is Reader
-        pour = asyncio.ensure_future(Pour(content, take).run())
+        pour = asyncio.ensure_future(exchange.pour(take))
         await asyncio.sleep(0)
         assert type(content._waiter) is Pour
         pour.cancel()
