@@ -181,8 +181,8 @@ class Fold:
             id=started.id,
             model=started.model,
             created=started.created,
-            parts=tuple(part.build() for part in self._parts),
-            choices=tuple(part.choice for part in self._parts),
+            parts=tuple([part.build() for part in self._parts]),
+            choices=tuple([part.choice for part in self._parts]),
             logprobs={
                 n: tuple(part.annotations["logprobs"])
                 for n, part in enumerate(self._parts)

@@ -85,10 +85,6 @@ class HttpTransport:
         """
         return Exchange(self, call, headers, timeouts)
 
-    def url(self, path: str) -> str:
-        """The full URL for a call's path."""
-        return self._root + path + self._query
-
     def peer(self) -> Peer:
         """The provider's address and connections, made at first need, because they belong to the
         running loop.
@@ -98,7 +94,7 @@ class HttpTransport:
         if self._closing is not None:
             raise RuntimeError("the transport is closed")
         if self._peer is None:
-            self._peer = Peer(self._root, self._proxy, self._trust)
+            self._peer = Peer(self._root, self._query, self._proxy, self._trust)
         return self._peer
 
     async def close(self) -> None:
@@ -127,6 +123,7 @@ class Exchange:
 
     __slots__ = (
         "_call",
+        "_closed",
         "_connection",
         "_content",
         "_headers",
@@ -160,6 +157,7 @@ class Exchange:
         self._upload: asyncio.Task[None] | None = None
         self._content: aiohttp.StreamReader | None = None
         self._linger: asyncio.TimerHandle | None = None
+        self._closed = False
         self.status: int | None = None
         self.headers: Mapping[str, str] = {}
         """The reply's headers, names in lower case; empty before the reply."""
@@ -309,6 +307,9 @@ class Exchange:
 
     def close(self) -> None:
         """Give everything back, now: a socket whose body is not at its end is aborted."""
+        if self._closed:
+            return
+        self._closed = True
         self._watch.close()
         if self._linger is not None:
             self._linger.cancel()
@@ -336,8 +337,8 @@ class Exchange:
         self._upstream = upstream = None if protocol is None else protocol.transport
         if protocol is None or upstream is None or upstream.is_closing():
             raise aiohttp.ClientConnectionResetError("closed before the request was written")
-        url, size = transport.url(call.path), len(call.body)
-        head = transport.peer().head(call.method, url, self._headers, size)
+        size = len(call.body)
+        head = transport.peer().head(call.method, call.path, self._headers, size)
         upstream.write(b"".join((head, call.body[:_SLICE])))
         if size <= _SLICE and not protocol.writing_paused:
             self._sent()

@@ -53,19 +53,23 @@ class Peer:
 
     The pool has no bound: who calls has one, and waits where a time-out sees it.
 
-    :param url: any URL of the provider's.
+    :param root: what every path is appended to.
+    :param query: what stands behind every path, with its question mark.
     """
 
-    __slots__ = ("_address", "_fixed", "_proxied", "connector")
+    __slots__ = ("_address", "_fixed", "_proxied", "_query", "_root", "connector")
 
-    def __init__(self, url: str, proxy: str | None, trust: ssl.SSLContext | bool) -> None:
+    def __init__(
+        self, root: str, query: str, proxy: str | None, trust: ssl.SSLContext | bool
+    ) -> None:
+        self._root, self._query = root, query
         loop = asyncio.get_running_loop()
         self.connector = aiohttp.TCPConnector(
             limit=0, keepalive_timeout=KEEP_ALIVE, ssl=trust, socket_factory=make_socket
         )
         self.connector._factory = functools.partial(Handler, loop)  # type: ignore[assignment]
         way = None if proxy is None else URL(proxy)
-        self._address = _Address("POST", URL(url), loop=loop, proxy=way)
+        self._address = _Address("POST", URL(root), loop=loop, proxy=way)
         self._proxied = way is not None and not self._address.is_ssl()
         self._fixed = {
             name.lower(): value
@@ -93,9 +97,10 @@ class Peer:
             )
         return connection
 
-    def head(self, method: str, url: str, headers: Mapping[str, str], size: int) -> bytes:
+    def head(self, method: str, path: str, headers: Mapping[str, str], size: int) -> bytes:
         """The head of a request whose body has ``size`` bytes."""
-        line = f"{method} {_target(url, self._proxied)} HTTP/1.1"
+        target = _target(self._root + path + self._query, self._proxied)
+        line = f"{method} {target} HTTP/1.1"
         fields: Any = {**self._fixed, **headers, "content-length": str(size)}
         return _serialize_headers(line, fields)
 

@@ -130,8 +130,9 @@ def converse(request: Request, facts: Facts, notes: Notes) -> Conversation:
 def _leading(messages: tuple[Message, ...]) -> int:
     """How many messages at the start are instructions in plain text."""
     for number, message in enumerate(messages):
-        texts = all(isinstance(part, Text | Refusal) for part in message.parts)
-        if ROLES[message.role] != "system" or not texts:
+        if ROLES[message.role] != "system":
+            return number
+        if not all(isinstance(part, Text | Refusal) for part in message.parts):
             return number
     return len(messages)
 

@@ -7,8 +7,7 @@ need it. Must not know sockets, keys or prices.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from operator import attrgetter
+from collections.abc import Mapping
 from typing import Any
 
 from adapters.canonical.facts import Facts
@@ -17,41 +16,36 @@ from adapters.dialects.openai_chat.messages import MessageWriter
 from adapters.dialects.openai_chat.notes import Notes, unsupported
 from adapters.dialects.openai_chat.tools import wire_choice, wire_tools
 from adapters.wire.call import Encoded, WireCall
+from adapters.wire.copied import Copied
 from adapters.wire.json import dumps_kept
 from adapters.wire.names import caller_name
 
 PATH = "/chat/completions"
 
-_SAMPLING = (
-    "temperature",
-    "top_p",
-    "stop",
-    "seed",
-    "frequency_penalty",
-    "presence_penalty",
-    "logit_bias",
-    "logprobs",
-    "top_logprobs",
-    "n",
+_SAMPLING = Copied(
+    temperature="temperature",
+    top_p="top_p",
+    stop="stop",
+    seed="seed",
+    frequency_penalty="frequency_penalty",
+    presence_penalty="presence_penalty",
+    logit_bias="logit_bias",
+    logprobs="logprobs",
+    top_logprobs="top_logprobs",
+    n="n",
 )
-_OWN = {
-    "verbosity": "verbosity",
-    "metadata": "metadata",
-    "user": "end_user",
-    "safety_identifier": "safety_identifier",
-    "store": "store",
-}
-_CACHE = {
-    "prompt_cache_key": "key",
-    "prompt_cache_retention": "retention",
-    "prompt_cache_options": "options",
-}
-"""Wire fields whose value is a canonical one, of the sampling, the request and its cache. They
-are left out where it is unset, and ``stop`` where it is empty."""
-
-_sampling_of = attrgetter(*_SAMPLING)
-_own_of = attrgetter(*_OWN.values())
-_cache_of = attrgetter(*_CACHE.values())
+_OWN = Copied(
+    verbosity="verbosity",
+    metadata="metadata",
+    user="end_user",
+    safety_identifier="safety_identifier",
+    store="store",
+)
+_CACHE = Copied(
+    prompt_cache_key="key",
+    prompt_cache_retention="retention",
+    prompt_cache_options="options",
+)
 
 DEFAULT_LIMIT = "max_tokens"
 """What the output limit is called where neither the model's facts nor the caller say: the older
@@ -73,10 +67,10 @@ def encode(request: Request, model: str, facts: Facts) -> Encoded:
         raise unsupported("No prompt of this name is known here.", "prompt")
     body: dict[str, Any] = {"model": model, "messages": _messages(request, facts, notes)}
     body |= _tooling(request, notes)
-    _put(body, _SAMPLING, _sampling_of(request.sampling))
-    _put(body, _OWN, _own_of(request))
+    _SAMPLING.put(request.sampling, body)
+    _OWN.put(request, body)
     if request.cache is not None:
-        _put(body, _CACHE, _cache_of(request.cache))
+        _CACHE.put(request.cache, body)
     body |= _limit(request, facts)
     body |= _logprobs(request, notes)
     if request.output is not None:
@@ -96,13 +90,6 @@ def encode(request: Request, model: str, facts: Facts) -> Encoded:
         tuple(notes.injected),
         tuple(notes.adjusted),
     )
-
-
-def _put(body: dict[str, Any], names: Iterable[str], values: tuple[Any, ...]) -> None:
-    """Add those ``values`` that are set, under the wire's ``names`` for them."""
-    for name, value in zip(names, values, strict=True):
-        if value is not None and value != ():
-            body[name] = value
 
 
 def _messages(request: Request, facts: Facts, notes: Notes) -> list[dict[str, Any]]:

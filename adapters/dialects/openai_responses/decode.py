@@ -107,8 +107,10 @@ class Output:
         self, position: Position, number: int, text: str, *, refusal: bool = False
     ) -> list[Event]:
         """More of a message's text or refusal; opens the part if nothing announced it."""
-        started = self._open_content(position, number, refusal=refusal)
-        return started + self._tell((position, number), text)
+        key = (position, number)
+        if key in self._slots:
+            return self._tell(key, text)
+        return self._open_content(position, number, refusal=refusal) + self._tell(key, text)
 
     def add_arguments(self, position: Position, text: str) -> list[Event]:
         """More of a call's arguments; they wait for the finished item if it has no name yet."""

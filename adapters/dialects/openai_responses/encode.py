@@ -8,7 +8,7 @@ Must not know sockets, keys or prices.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from adapters.canonical.facts import Facts
@@ -18,27 +18,29 @@ from adapters.dialects.openai_responses.items import InputItems
 from adapters.dialects.openai_responses.notes import Notes
 from adapters.dialects.openai_responses.tools import wire_choice, wire_tools
 from adapters.wire.call import Encoded, WireCall
+from adapters.wire.copied import Copied
 from adapters.wire.json import dumps, dumps_kept
 from adapters.wire.names import caller_name
 from adapters.wire.openai_responses import ENCRYPTED, LOGPROBS, TRUNCATION
 
 PATH = "/responses"
 
-_SAME_NAME: tuple[tuple[str, Callable[[Request], Any]], ...] = (
-    ("max_output_tokens", lambda r: r.sampling.max_output_tokens),
-    ("temperature", lambda r: r.sampling.temperature),
-    ("top_p", lambda r: r.sampling.top_p),
-    ("top_logprobs", lambda r: r.sampling.top_logprobs),
-    ("parallel_tool_calls", lambda r: r.parallel_tools),
-    ("truncation", lambda r: TRUNCATION.get(r.truncate)),
-    ("metadata", lambda r: r.metadata),
-    ("user", lambda r: r.end_user),
-    ("safety_identifier", lambda r: r.safety_identifier),
-    ("prompt_cache_key", lambda r: r.cache and r.cache.key),
-    ("prompt_cache_retention", lambda r: r.cache and r.cache.retention),
-    ("prompt_cache_options", lambda r: r.cache and r.cache.options),
+_SAMPLING = Copied(
+    max_output_tokens="max_output_tokens",
+    temperature="temperature",
+    top_p="top_p",
+    top_logprobs="top_logprobs",
 )
-"""Wire fields whose value is the canonical one, left out where it is unset."""
+_OWN = Copied(
+    metadata="metadata",
+    user="end_user",
+    safety_identifier="safety_identifier",
+)
+_CACHE = Copied(
+    prompt_cache_key="key",
+    prompt_cache_retention="retention",
+    prompt_cache_options="options",
+)
 
 _NO_PLACE = ("top_k", "seed", "frequency_penalty", "presence_penalty", "logit_bias")
 
@@ -57,11 +59,20 @@ def encode(request: Request, model: str, facts: Facts) -> Encoded:
     body: dict[str, Any] = {"model": model}
     body |= _conversation(request, notes)
     body |= _tooling(request, notes)
-    body |= {name: v for name, read in _SAME_NAME if (v := read(request)) is not None}
+    _SAMPLING.put(request.sampling, body)
+    if request.parallel_tools is not None:
+        body["parallel_tool_calls"] = request.parallel_tools
+    if request.truncate is not None:
+        body["truncation"] = TRUNCATION[request.truncate]
+    _OWN.put(request, body)
+    if request.cache is not None:
+        _CACHE.put(request.cache, body)
     body |= _text(request)
-    body |= _reasoning(request, facts, notes)
+    if request.reasoning is not None:
+        body |= _reasoning(request.reasoning, facts, notes)
     body |= _storage(request, facts, notes)
-    body |= _tier(request, notes)
+    if request.service_tier is not None:
+        body["service_tier"] = _tier(request.service_tier, notes)
     if request.stream:
         body["stream"] = True
     _name_lost(request, notes)
@@ -156,10 +167,7 @@ def _text(request: Request) -> dict[str, Any]:
 # ------------------------------------------------------------------------------- reasoning
 
 
-def _reasoning(request: Request, facts: Facts, notes: Notes) -> dict[str, Any]:
-    asked = request.reasoning
-    if asked is None:
-        return {}
+def _reasoning(asked: Reasoning, facts: Facts, notes: Notes) -> dict[str, Any]:
     if not facts.can("reasoning"):
         for name in ("effort", "summary", "budget_tokens", "mode", "display"):
             if getattr(asked, name) is not None:
@@ -223,14 +231,11 @@ def _storage(request: Request, facts: Facts, notes: Notes) -> dict[str, Any]:
 # ------------------------------------------------------------------------------- the rest
 
 
-def _tier(request: Request, notes: Notes) -> dict[str, Any]:
-    tier = request.service_tier
-    if tier is None:
-        return {}
+def _tier(tier: str, notes: Notes) -> str:
     known = _TIERS.get(tier, tier)
     if known != tier:
         notes.adjusted.append(f"service_tier={tier}->{known}")
-    return {"service_tier": known}
+    return known
 
 
 def _name_lost(request: Request, notes: Notes) -> None:

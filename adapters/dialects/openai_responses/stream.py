@@ -108,17 +108,18 @@ class ResponsesDecoder:
 
     def _events(self, name: str, event: Json) -> list[Event]:
         handler = HANDLERS.get(name)
-        events = self._prelude(name)
+        events = [] if self._started else self._prelude(name)
         try:
             if handler is None:
                 return [*events, OpaqueEvent(DIALECT, name, event)]
-            return events + handler(self, event)
+            told = handler(self, event)
+            return events + told if events else told
         except Malformed as broken:
             return events + self._fail(errors.malformed(f"field {broken} of {name[:60]}"))
 
     def _prelude(self, name: str) -> list[Event]:
         """A resumed stream begins in the middle: its start is made up, its id is not known."""
-        if self._started or name in STARTING:
+        if name in STARTING:
             return []
         self._started = True
         return [Started(None, None, dialect=DIALECT)]
