@@ -74,7 +74,7 @@ class _Attempting(Trying):
             call.alias,
             makers=call.runtime.memory.makers,
             strict=call.strict,
-            verify=call.verifies,
+            verify=self._promise is not None and call.verifies,
         )
 
     def _pipe(self, one: Try) -> list[Stage]:

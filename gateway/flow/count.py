@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from adapters.canonical.facts import Facts
 from adapters.canonical.faults import Fault
-from adapters.canonical.parts import NO_EXTRAS
+from adapters.canonical.parts import NO_EXTRAS, Text
 from adapters.canonical.request import Request
 from adapters.registry import DIALECTS
 from gateway.policy.tokens import Estimate, estimate
@@ -13,6 +15,9 @@ from gateway.settings.snapshot import Target
 
 UNKNOWN_OUTPUT = 4096
 """Output tokens reserved where neither the caller nor the facts name a ceiling."""
+
+WORDS: Set[type] = frozenset({Text})
+"""The kinds of parts that most requests have, shared because a stream may be open for long."""
 
 
 class Counted:
@@ -29,7 +34,8 @@ class Counted:
     def __init__(self, request: Request, size: int) -> None:
         self.request = request
         self.size = size
-        self.kinds = {type(part) for message in request.messages for part in message.parts}
+        kinds = {type(part) for message in request.messages for part in message.parts}
+        self.kinds = WORDS if kinds == WORDS else kinds
         self._by_family: dict[str, Estimate] = {}
 
     def estimate(self, facts: Facts) -> Estimate:
@@ -58,7 +64,7 @@ class Counted:
         :raises Fault: ``context_overflow`` with the numbers, where it can't fit.
         """
         facts = target.deployment.facts
-        if self._surely_fits(facts):
+        if self.surely_fits(facts.window):
             return Fit(self.request, NO_EXTRAS)
         said = self.request.truncate
         if said is False:
@@ -69,17 +75,14 @@ class Counted:
             policy = "trim_history"
         return fit(self.request, facts, policy, self.request.sampling.max_output_tokens or 0)
 
-    def _surely_fits(self, facts: Facts) -> bool:
-        """Whether the request fits however many tokens its bytes are."""
-        window = facts.window
+    def surely_fits(self, window: int | None) -> bool:
+        """Whether the request fits ``window`` however many tokens its bytes are."""
         return window is None or (
             self.size + (self.request.sampling.max_output_tokens or 0) <= window
         )
 
     def misfit(self, target: Target, policy: Policy) -> str | None:
         """Why the request can't be made to fit ``target``'s window, in a phrase, or ``None``."""
-        if self._surely_fits(target.deployment.facts):
-            return None
         try:
             self.fit(target, policy)
         except Fault as fault:

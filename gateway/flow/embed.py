@@ -51,7 +51,7 @@ async def embed(call: Call, asked: EmbeddingRequest) -> tuple[Outcome, Embedding
     target = call.alias.targets[0]
     tokens = _counted(call.request, asked, target).tokens
     # A window is each input's own, and only the provider knows how long an input is in it.
-    planned = await planned_for(call, Ask(frozenset(), lambda _: None, tokens))
+    planned = await planned_for(call, Ask(frozenset(), input_tokens=tokens))
     trying = _Embedding(call, planned, asked)
     outcome = await trying.run()
     return outcome, trying.answer

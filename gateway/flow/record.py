@@ -257,6 +257,6 @@ def _stages(marks: Mapping[str, float], pumped: Pumped | None) -> dict[str, floa
     stages: dict[str, float] = {}
     before = points[0][1]
     for name, at in points[1:]:
-        stages[name] = round((at - before) * 1000, 3)
+        stages[name] = int((at - before) * 1e6 + 0.5) / 1000  # to the microsecond, forwards
         before = at
     return stages

@@ -8,6 +8,7 @@ from gateway.flow.books import Books
 from gateway.flow.context import Call
 from gateway.flow.count import Counted
 from gateway.routing.plan import Ask, Plan, plan
+from gateway.settings.snapshot import Target
 
 
 async def route(call: Call, counted: Counted) -> Plan:
@@ -16,12 +17,16 @@ async def route(call: Call, counted: Counted) -> Plan:
     :raises Fault: ``no_deployment``, ``unsupported`` or ``context_overflow`` where no target
         can take the call; the ledger then says so.
     """
+
+    def misfit(target: Target) -> str | None:
+        return counted.misfit(target, call.alias.context)
+
     targets = call.alias.targets
     priced = call.alias.strategy == "cheapest"
     facts = targets[0].deployment.facts
     ask = Ask(
         needs=needs(call.request),
-        fits=lambda target: counted.misfit(target, call.alias.context),
+        fits=None if counted.surely_fits(call.alias.narrowest) else misfit,
         input_tokens=counted.estimate(facts).tokens if priced else 0,
         output_tokens=counted.output(facts) if priced else 0,
     )

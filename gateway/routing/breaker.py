@@ -162,6 +162,11 @@ class Breakers:
             longer = min(breaker.cooldown * 2, policy.max_cooldown)
             breaker.open(now, longer, self._random())
 
+    @property
+    def all_closed(self) -> bool:
+        """Whether every call may go wherever it likes, as on most days."""
+        return not self._tripped
+
     def state(self, name: str, now: float) -> State:
         """Look without taking anything: ``half_open`` means that a probe is due and free."""
         breaker = self._tripped.get(name)

@@ -24,12 +24,12 @@ class Ask:
     """What a request asks of a deployment.
 
     ``needs``: capability names. ``fits``: why the request can't be made to fit a target's
-    window (one short phrase), or ``None``. The token numbers are estimates; ``cheapest``
-    prices them.
+    window (one short phrase), or ``None``; not there if it fits every window. The token numbers
+    are estimates; ``cheapest`` prices them.
     """
 
     needs: frozenset[str]
-    fits: Callable[[Target], str | None]
+    fits: Callable[[Target], str | None] | None = None
     input_tokens: int = 0
     output_tokens: int = 0
 
@@ -115,7 +115,9 @@ def plan(
             able.append(candidate)
         else:
             skipped[candidate.index] = skip
-    usable = [c for c in able if breakers.state(c.name, now) != "open"]
+    usable = able
+    if not breakers.all_closed:
+        usable = [c for c in able if breakers.state(c.name, now) != "open"]
     if alias.strategy == "priority" and len(usable) == len(listed.targets):
         return listed
     if len(usable) < len(able):
@@ -135,7 +137,7 @@ def _unable(target: Target, ask: Ask) -> _Skip | None:
     missing = ask.needs - target.deployment.facts.capabilities
     if missing:
         return _Skip("lacks", "lacks " + ", ".join(sorted(missing)))
-    misfit = ask.fits(target)
+    misfit = None if ask.fits is None else ask.fits(target)
     return None if misfit is None else _Skip("window", misfit)
 
 

@@ -49,6 +49,7 @@ class Attempts:
         "_refused",
         "_targets",
         "_tries",
+        "candidate",
         "chain",
         "deadline_at",
         "made",
@@ -64,6 +65,7 @@ class Attempts:
         self._alias = alias
         self._targets = targets
         self._at = 0
+        self.candidate = targets[0]
         self._tries = 0
         self._narrow = 0
         """The widest window that was too small so far."""
@@ -73,11 +75,6 @@ class Attempts:
         self.deadline_at = started_at + alias.deadline
         self.made = 0
         self.chain: list[Fault] = []
-
-    @property
-    def candidate(self) -> Candidate:
-        """The target whose turn it is."""
-        return self._targets[self._at]
 
     def begin(self) -> int:
         """Count a try on the candidate (a repair is one too); its number, from 1."""
@@ -147,6 +144,7 @@ class Attempts:
         for at in range(self._at + 1, len(self._targets)):
             if wanted(self._targets[at]):
                 self._at = at
+                self.candidate = self._targets[at]
                 self._tries = 0
                 return Decision("next", why=why)
         return Decision("stop", why="no further target")

@@ -126,6 +126,13 @@ class Alias:
     redaction: Literal["off", "mask", "reversible", "block"] | None = None
     prompt: str | None = None
     fenced: tuple[str, ...] = ()
+    narrowest: int | None = field(init=False, repr=False, compare=False)
+    """The smallest window of the targets, as far as known: what fits it fits everywhere."""
+
+    def __post_init__(self) -> None:
+        windows = [target.deployment.facts.window for target in self.targets]
+        known = [window for window in windows if window is not None]
+        object.__setattr__(self, "narrowest", min(known, default=None))
 
     def __hash__(self) -> int:
         """By name: what is made once for an alias is found by it, and told apart by all of it."""

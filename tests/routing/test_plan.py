@@ -61,6 +61,15 @@ def test_an_alias_that_changed_is_planned_anew(alias: Make, target: Make) -> Non
     assert made(heavier).targets[0].target.weight == 2
 
 
+def test_an_alias_knows_its_narrowest_window(alias: Make, target: Make) -> None:
+    """What fits it is asked of no target: it is the smallest that is known of any."""
+    wide, narrow, unknown = target("a", window=9), target("b", window=5), target("c")
+    assert alias(wide, narrow, unknown).narrowest == 5
+    assert alias(wide, unknown).narrowest == 9
+    assert alias(unknown).narrowest is None
+    assert replace(alias(wide, narrow), targets=(wide,)).narrowest == 9
+
+
 def test_as_listed_is_what_ranking_by_priority_gives(alias: Make) -> None:
     """The plan of most calls is kept ready; the longer way, taken where a target is left out,
     comes to the same."""
