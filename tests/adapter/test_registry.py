@@ -21,7 +21,8 @@ async def test_an_adapter_is_built_from_plain_values_and_opens_nothing(name):
     adapter = build_adapter(endpoint)
     assert adapter.dialect is DIALECTS[name]
     assert adapter.transport.pool.size == 7
-    assert adapter.transport.url("/x") == "https://provider.invalid/v1/x"
+    head = adapter.transport.peer().head("POST", "/x", {}, 0)
+    assert head.startswith(b"POST /v1/x HTTP/1.1\r\nhost: provider.invalid\r\n")
     await adapter.close()
 
 
