@@ -54,6 +54,8 @@ def attempt(
 class _Attempting(Trying):
     """The attempts of one conversation's call, in order."""
 
+    __slots__ = ("_counted", "_freeform", "_promise", "_repairs", "_sink", "_watch")
+
     def __init__(
         self, call: Call, route: Plan, counted: Counted, sink: CallSink, books: Books
     ) -> None:

@@ -60,6 +60,8 @@ async def embed(call: Call, asked: EmbeddingRequest) -> tuple[Outcome, Embedding
 class _Embedding(Trying):
     """The tries of one call for vectors."""
 
+    __slots__ = ("_asked", "answer")
+
     def __init__(self, call: Call, route: Plan, asked: EmbeddingRequest) -> None:
         super().__init__(call, route, Books(call, route))
         self._asked = asked

@@ -34,6 +34,8 @@ DONE = Decision("stop")
 class Trying(ABC):
     """The tries of one call, in order."""
 
+    __slots__ = ("_books", "_call", "_notes", "_route", "_tries")
+
     def __init__(self, call: Call, route: Plan, books: Books) -> None:
         self._call = call
         self._route = route

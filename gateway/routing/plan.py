@@ -134,8 +134,9 @@ def plan(
 
 
 def _unable(target: Target, ask: Ask) -> _Skip | None:
-    missing = ask.needs - target.deployment.facts.capabilities
-    if missing:
+    able = target.deployment.facts.capabilities
+    if not ask.needs <= able:
+        missing = ask.needs - able
         return _Skip("lacks", "lacks " + ", ".join(sorted(missing)))
     misfit = None if ask.fits is None else ask.fits(target)
     return None if misfit is None else _Skip("window", misfit)
