@@ -52,7 +52,10 @@ def begin(tracer: Tracer, headers: Mapping[str, str], alias: Alias, request: str
     :param headers: the caller's, names in lower case; ``traceparent`` is looked for.
     :param request: the call's id.
     """
-    parent = parse(headers.get("traceparent"))
+    given = headers.get("traceparent")
+    if given is None and not tracer.makes_spans:
+        return UNTRACED
+    parent = parse(given)
     operation, attributes = OPERATIONS[alias.kind], {"gateway.request.id": request}
     span = tracer.span(operation, alias.name, attributes, parent=parent, client=False)
     return UNTRACED if parent is None and span is NO_SPAN else Trace(parent, span)
