@@ -17,6 +17,7 @@ from typing import Literal
 
 import pytest
 
+from adapters.canonical.faults import Fault
 from gateway.settings.snapshot import Limits
 from gateway.store import migrations as steps
 from gateway.store.base import StoreError, UsageQuery
@@ -39,6 +40,8 @@ INDEXES = {
     "sqlite": "SELECT name FROM sqlite_master WHERE type = 'index' ORDER BY name",
     "postgres": "SELECT indexname AS name FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1",
 }
+
+CHECKED = "SELECT name, sql FROM sqlite_master WHERE name IN ('requests', 'attempts')"
 
 
 def load_sqlite(dump: Path, url: str) -> None:
@@ -66,6 +69,8 @@ async def test_an_older_database_becomes_todays(dump: Path, request: pytest.Fixt
     async with Books(url) as old, Books(fresh_url) as fresh:
         assert await old.sql(COLUMNS[kind]) == await fresh.sql(COLUMNS[kind])
         assert await old.sql(INDEXES[kind]) == await fresh.sql(INDEXES[kind])
+        if kind == "sqlite":
+            assert await old.sql(CHECKED) == await fresh.sql(CHECKED)
         await old.store.expire(old.clock.at + 1000)
         (line,) = await old.store.usage(UsageQuery(by=()))
         assert (line["requests"], line["cost_nano"]) == (2, 1100), "the open one as reserved"
@@ -74,6 +79,18 @@ async def test_an_older_database_becomes_todays(dump: Path, request: pytest.Fixt
         assert (key.name, key.limits) == ("old", Limits(rpm=5))
         await old.settle(await old.open(id="req_after"))
         await what_later_schemas_brought_is_there(old, int(dump.stem.partition("-")[2]))
+
+
+@pytest.mark.parametrize("column", ["requests.status", "attempts.status", "attempts.usage_source"])
+async def test_a_rule_of_a_column_holds(books: Books, column: str) -> None:
+    table, _, name = column.partition(".")
+    await books.settle(await books.open())
+    known = await books.sql(f"SELECT {name} AS word FROM {table}")
+    assert known in ([{"word": "completed"}], [{"word": "provider"}])
+    script = ((f"UPDATE {table} SET {name} = 'gone'", [()]),)
+    with pytest.raises(Fault):
+        await books.store._db.write(books.store.run_script, script, "normal")
+    assert await books.sql(f"SELECT {name} AS word FROM {table}") == known
 
 
 async def what_later_schemas_brought_is_there(old: Books, schema: int) -> None:
