@@ -3,7 +3,7 @@
 Both stores use it the same way, inside one transaction::
 
     batch = Batch(entries)
-    batch.load(<open attempts named by batch.attempt_ids>, <open calls named by batch.request_ids>)
+    batch.load(<open attempts of batch.settlements>, <open calls named by batch.request_ids>)
     results = batch.decide(<accounts named by batch.key_ids, locked>)
     <write batch.writes>
 
@@ -104,21 +104,23 @@ class Batch:
         "_closes",
         "_known",
         "_opens",
-        "_settles",
         "_size",
+        "begun",
+        "settlements",
         "writes",
     )
 
     def __init__(self, entries: Sequence[Entry]) -> None:
         self._size = len(entries)
-        self._settles: list[Settlement] = []
+        self.settlements: list[Settlement] = []
+        """Whose attempts to load (those that are open) before :meth:`load`."""
         self._closes: list[Close] = []
         self._opens: list[tuple[int, Open]] = []
         for place, entry in enumerate(entries):
             if isinstance(entry, Open):
                 self._opens.append((place, entry))
             elif isinstance(entry, Settle):
-                self._settles.append(entry.settlement)
+                self.settlements.append(entry.settlement)
             else:
                 self._closes.append(entry)
         self._attempts: dict[str, Attempt] = {}
@@ -126,11 +128,8 @@ class Batch:
         self._known: set[str] = set()
         self._accounts: Mapping[str, Account] = {}
         self.writes = Writes()
-
-    @property
-    def attempt_ids(self) -> list[str]:
-        """Attempts to load (those that are open) before :meth:`load`."""
-        return [settlement.attempt_id for settlement in self._settles]
+        self.begun: list[Attempt] = []
+        """The first attempts of calls that :meth:`decide` has opened, as they will be loaded."""
 
     @property
     def request_ids(self) -> list[str]:
@@ -159,7 +158,7 @@ class Batch:
         """Answer every entry in its place and fill :attr:`writes`. A refusal is a value."""
         self._accounts = accounts
         results: list[Opened | Fault | None] = [None] * self._size
-        for settlement in self._settles:
+        for settlement in self.settlements:
             self._settle(settlement)
         for close in self._closes:
             self._close(close)
@@ -183,6 +182,7 @@ class Batch:
             writes.requests.append(
                 rows.request_values(entry.request, hold.lease_until, hold.new_call)
             )
+            self.begun.append(Attempt.begun(entry.request, row, account.day, hold.new_call))
         else:
             writes.kept.append((hold.lease_until, row.request_id))
         opened = rows.attempt_values(row, account.day, hold.lease_until)
@@ -220,9 +220,7 @@ class Batch:
             row = entry.request
             self.writes.requests.append(rows.request_values(row, entry.at, holds_slot=False))
             self.writes.closed.append((*ended, row.id))
-            refused = Call(
-                row.id, row.at, row.project, row.key_id, row.key_name, row.alias, row.prompt, False
-            )
+            refused = Call.begun(row, holds_slot=False)
             self._rollup(day_of(row.at), refused, "", "").add(_CALL_REFUSED)
             self._known.add(row.id)
 

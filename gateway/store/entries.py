@@ -65,6 +65,20 @@ class Call(NamedTuple):
     prompt: str | None
     holds_slot: bool
 
+    @classmethod
+    def begun(cls, row: RequestRow, holds_slot: bool) -> Call:
+        """As it is loaded once ``row`` is written."""
+        return cls(
+            row.id,
+            row.at,
+            row.project,
+            row.key_id,
+            row.key_name,
+            row.alias,
+            row.prompt,
+            holds_slot,
+        )
+
 
 class Attempt(NamedTuple):
     """An attempt that is still open, as loaded, with the call that it belongs to.
@@ -88,6 +102,22 @@ class Attempt(NamedTuple):
     def loaded(cls, values: Sequence[Any]) -> Attempt:
         """From its own columns and, after them, the call's."""
         return cls._make([*values[:9], Call._make(values[9:])])
+
+    @classmethod
+    def begun(cls, request: RequestRow, row: AttemptRow, day: int, holds_slot: bool) -> Attempt:
+        """As it is loaded once both rows are written."""
+        return cls(
+            row.id,
+            row.number,
+            row.at,
+            day,
+            row.provider,
+            row.model,
+            row.reserved_tokens,
+            row.reserved_nano,
+            True,
+            Call.begun(request, holds_slot),
+        )
 
 
 def interrupted(attempt: Attempt, at: float) -> Settle:

@@ -42,7 +42,7 @@ async def _enter(conn: Connection, entries: Sequence[Entry]) -> list[Opened | Fa
     results: list[Opened | Fault | None] = []
     for part in batches(entries):
         batch = Batch(part)
-        attempts = await _rows(conn, LOAD_ATTEMPTS, batch.attempt_ids)
+        attempts = await _rows(conn, LOAD_ATTEMPTS, [end.attempt_id for end in batch.settlements])
         calls = await _rows(conn, LOAD_CALLS, batch.request_ids)
         batch.load(
             [Attempt.loaded(row) for row in attempts],

@@ -12,6 +12,7 @@ from gateway.store.books.prompts import PromptsBook
 from gateway.store.books.reports import ReportsBook
 from gateway.store.books.seals import SealsBook
 from gateway.store.jobs import Committed
+from gateway.store.sqlite.clerk import Clerk
 from gateway.store.sqlite.database import Database
 from gateway.store.sqlite.keys import SqliteKeys
 from gateway.store.sqlite.ledger import SqliteLedger
@@ -52,10 +53,14 @@ class SqliteStore(
     def __init__(
         self, settings: StoreSettings, *, serving: bool, clock: Clock, committed: Committed
     ) -> None:
+        clerk = Clerk()
+        super().__init__(clerk)
         self._clock = clock
         self._durability = settings.durability
         self._serving = serving
-        self._file = Database(database_path(settings.url), serving=serving, committed=committed)
+        self._file = Database(
+            database_path(settings.url), serving=serving, committed=committed, undone=clerk.forget
+        )
         self._db = self._file
 
     async def open(self) -> None:

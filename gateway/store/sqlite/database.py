@@ -26,11 +26,15 @@ READERS = 2
 
 
 class Database:
-    """One file. ``serving`` takes the lock that only one process can have."""
+    """One file. ``serving`` takes the lock that only one process can have; ``undone`` is called
+    in the writer's thread when a group was rolled back."""
 
-    def __init__(self, path: Path, *, serving: bool, committed: Committed) -> None:
+    def __init__(
+        self, path: Path, *, serving: bool, committed: Committed, undone: Callable[[], None]
+    ) -> None:
         self.path = path
         self._committed = committed
+        self._undone = undone
         self._serving = serving
         self._lock = FileLock(path)
         self._writer: Writer | None = None
@@ -55,7 +59,7 @@ class Database:
         except StoreError:
             self._lock.release()
             raise
-        self._writer = Writer(conn, self._committed)
+        self._writer = Writer(conn, self._committed, self._undone)
         self._writer.start()
         try:
             await self._connect_readers()

@@ -13,6 +13,7 @@ import sqlite3
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -53,11 +54,17 @@ def connection(path: Path) -> sqlite3.Connection:
 
 
 class Writer:
-    """Owns the writing connection and its thread, from :meth:`start` to :meth:`close`."""
+    """Owns the writing connection and its thread, from :meth:`start` to :meth:`close`.
 
-    def __init__(self, conn: sqlite3.Connection, committed: Committed) -> None:
+    :param undone: called in the thread when a group was rolled back.
+    """
+
+    def __init__(
+        self, conn: sqlite3.Connection, committed: Committed, undone: Callable[[], None]
+    ) -> None:
         self._conn = conn
         self._committed = committed
+        self._undone = undone
         self._queue: deque[Job] = deque()
         self._wakes: SimpleQueue[bool] = SimpleQueue()
         """True where there is work, false where it is the last."""
@@ -164,6 +171,7 @@ class Writer:
                 outcomes += zip(jobs, apply(conn, [job.entry for job in jobs]), strict=True)
             conn.execute("COMMIT")
         except BaseException:
+            self._undone()
             if conn.in_transaction:
                 conn.execute("ROLLBACK")
             raise
