@@ -20,11 +20,12 @@ class Clock(Protocol):
         ...
 
     def new_id(self, prefix: str) -> str:
-        """A fresh, unguessable id: ``prefix`` and 24 hexadecimal digits."""
+        """A fresh, unguessable id: ``prefix`` and 24 hexadecimal digits, of which 14 are random.
+        Those that are made later mostly sort later."""
         ...
 
 
-_DIGITS = 24
+_RANDOM = 14
 _BATCH = 256
 
 
@@ -33,6 +34,8 @@ class SystemClock:
 
     Randomness is fetched from the system for many ids at once, because each fetch lets go of the
     interpreter's lock (measured: an id in 0.4 µs instead of 2, and without a switch of threads).
+    They begin with the time at which that was, so that what is kept by id is written beside what
+    was written last, and not all over an index.
     """
 
     __slots__ = ("_fresh",)
@@ -47,7 +50,7 @@ class SystemClock:
         # Taking the next of a list is one step for every thread, so no id is given twice.
         digits = next(self._fresh, None)
         if digits is None:
-            many = secrets.token_hex(_BATCH * _DIGITS // 2)
-            fresh = iter([many[n : n + _DIGITS] for n in range(0, len(many), _DIGITS)])
+            many, began = secrets.token_hex(_BATCH * _RANDOM // 2), f"{int(self.wall() * 256):010x}"
+            fresh = iter([began + many[n : n + _RANDOM] for n in range(0, len(many), _RANDOM)])
             self._fresh, digits = fresh, next(fresh)
         return prefix + digits

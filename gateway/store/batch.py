@@ -29,9 +29,8 @@ BETWEEN_ATTEMPTS = 120.0
 """Seconds that a call stays alive between two attempts, beyond the pause that it makes itself."""
 
 RollupKey = tuple[int, str, str, str, str, str, str]
-_NOTHING = (0,) * (len(rows.ROLLUP_SUMS) - 3)
-_CALL_ENDED = (1, 0, 0, *_NOTHING)
-_CALL_REFUSED = (1, 0, 1, *_NOTHING)
+_REQUESTS = rows.ROLLUP_SUMS.index("requests")
+_REFUSED = rows.ROLLUP_SUMS.index("refused")
 
 
 @dataclass(slots=True)
@@ -44,6 +43,11 @@ class Rollup:
     def add(self, amounts: Iterable[int]) -> None:
         """Add to all sums, in the order of ``rows.ROLLUP_SUMS``."""
         self.sums = list(map(add, self.sums, amounts))
+
+    def add_call(self, *, refused: bool = False) -> None:
+        """One more has ended."""
+        self.sums[_REQUESTS] += 1
+        self.sums[_REFUSED] += refused
 
 
 @dataclass(slots=True)
@@ -193,7 +197,9 @@ class Batch:
         attempt = self._attempts.pop(end.attempt_id, None)
         if attempt is None:
             return  # settled already: the first settlement stands
-        end = _sane(end)
+        counts = _counts(end)
+        if min(counts) < 0 or (end.cost_nano or 0) < 0:
+            end, counts = _unknown(end), (0,) * len(counts)
         reserved = attempt.reserved_nano
         charge = reserved if end.cost_nano is None else end.cost_nano
         overrun = max(0, charge - reserved, end.overrun_nano)
@@ -204,24 +210,24 @@ class Batch:
             account.retoken(attempt.at, attempt.reserved_tokens, tokens)
         self.writes.settled.append((*rows.settled_values(end, charge, overrun), attempt.id))
         rollup = self._rollup(attempt.day, attempt.call, attempt.provider, attempt.model)
-        rollup.add(_amounts(end, charge, overrun))
+        rollup.add(_amounts(end, counts, charge, overrun))
         if end.request is None:
             alive_until = end.ended_at + end.pause + BETWEEN_ATTEMPTS
             self.writes.kept.append((alive_until, attempt.call.id))
         elif self._end_call(attempt.call.id, rows.request_end_values(end.request, end.ended_at)):
-            rollup.add(_CALL_ENDED)
+            rollup.add_call()
 
     def _close(self, entry: Close) -> None:
         call = self._calls.get(entry.request_id)
         ended = rows.request_end_values(entry.end, entry.at)
         if call is not None and self._end_call(call.id, ended):
-            self._rollup(day_of(call.at), call, "", "").add(_CALL_ENDED)
+            self._rollup(day_of(call.at), call, "", "").add_call()
         elif entry.request is not None and entry.request_id not in self._known:
             row = entry.request
             self.writes.requests.append(rows.request_values(row, entry.at, holds_slot=False))
             self.writes.closed.append((*ended, row.id))
             refused = Call.begun(row, holds_slot=False)
-            self._rollup(day_of(row.at), refused, "", "").add(_CALL_REFUSED)
+            self._rollup(day_of(row.at), refused, "", "").add_call(refused=True)
             self._known.add(row.id)
 
     def _end_call(self, request_id: str, ended: tuple[Any, ...]) -> bool:
@@ -237,7 +243,10 @@ class Batch:
     def _rollup(self, day: int, call: Call, provider: str, model: str) -> Rollup:
         prompt = call.prompt if call.prompt is not None else ""
         key = (day, call.project, call.key_id, call.alias, provider, model, prompt)
-        return self.writes.rollups.setdefault(key, Rollup(call.key_name))
+        rollup = self.writes.rollups.get(key)
+        if rollup is None:
+            rollup = self.writes.rollups[key] = Rollup(call.key_name)
+        return rollup
 
 
 def _counts(end: Settlement) -> tuple[int, ...]:
@@ -250,7 +259,9 @@ def _counts(end: Settlement) -> tuple[int, ...]:
     )
 
 
-def _amounts(end: Settlement, charge: int, overrun: int) -> tuple[int, ...]:
+def _amounts(
+    end: Settlement, counts: tuple[int, ...], charge: int, overrun: int
+) -> tuple[int, ...]:
     """What an attempt adds to the sums; what is unknown adds nothing."""
     guessed = end.cost_nano is None or end.usage_source != "provider"
     return (
@@ -260,17 +271,16 @@ def _amounts(end: Settlement, charge: int, overrun: int) -> tuple[int, ...]:
         end.fault is not None,
         end.usage_source == "unknown",
         end.usage_source == "estimated",
-        *_counts(end),
+        *counts,
         charge,
         charge if guessed else 0,
         overrun,
     )
 
 
-def _sane(end: Settlement) -> Settlement:
-    """No sum ever falls: negative numbers are refused here too, whoever let them by (K13)."""
-    if min(_counts(end)) >= 0 and (end.cost_nano or 0) >= 0:
-        return end
+def _unknown(end: Settlement) -> Settlement:
+    """In place of a settlement with a negative number. No sum ever falls: those are refused here
+    too, whoever let them by (K13)."""
     return replace(
         end,
         usage_invalid=True,

@@ -29,6 +29,7 @@ from gateway.store.periods import DAY, day_of, month_end, month_of
 WINDOW = 60
 """Seconds over which ``rpm`` and ``tpm`` are counted."""
 
+_RATES = ("requests", "tokens")
 FREE_SOON = 1.0
 """Seconds to wait for what others hold now and will give back: nobody knows when."""
 
@@ -47,23 +48,19 @@ class Refusal(NamedTuple):
 
 
 class Window:
-    """Requests and tokens of the last minute, by second: ``{second: [requests, tokens]}``,
-    and their sums."""
+    """Requests and tokens of the last minute, by second, and their sums. ``slots`` has three
+    numbers for each second: which, requests, tokens."""
 
     __slots__ = ("_latest", "slots", "sums")
 
     def __init__(self, packed: bytes = b"") -> None:
-        numbers = struct.unpack(f"<{len(packed) // 8}q", packed)
-        self.slots: dict[int, list[int]] = {
-            numbers[n]: [numbers[n + 1], numbers[n + 2]] for n in range(0, len(numbers), 3)
-        }
-        self.sums = [sum(numbers[1::3]), sum(numbers[2::3])]
+        self.slots: list[int] = list(struct.unpack(f"<{len(packed) // 8}q", packed))
+        self.sums = [sum(self.slots[1::3]), sum(self.slots[2::3])]
         self._latest: int | None = None
 
     def pack(self) -> bytes:
         """The bytes that the constructor takes."""
-        numbers = [n for second, used in self.slots.items() for n in (second, *used)]
-        return struct.pack(f"<{len(numbers)}q", *numbers)
+        return struct.pack(f"<{len(self.slots)}q", *self.slots)
 
     def advance(self, now: float) -> None:
         """Forget slots that are past; date those back that a clock put into the future."""
@@ -71,8 +68,14 @@ class Window:
         if second == self._latest:
             return  # nothing ages within a second
         self._latest = second
-        for there in [s for s in self.slots if s > second or s + WINDOW + 1 <= now]:
-            requests, tokens = self.slots.pop(there)
+        oldest, seconds = now - WINDOW - 1, self.slots[::3]
+        if not seconds or oldest < min(seconds) <= max(seconds) <= second:
+            return
+        for place in reversed(range(0, len(self.slots), 3)):
+            there, requests, tokens = self.slots[place : place + 3]
+            if oldest < there <= second:
+                continue
+            del self.slots[place : place + 3]
             self.sums[0] -= requests
             self.sums[1] -= tokens
             if there > second:
@@ -81,24 +84,34 @@ class Window:
     def add(self, second: int, requests: int, tokens: int) -> None:
         """Count ``requests`` and ``tokens`` in one slot; negative tokens take back what was
         counted there, never more."""
-        used = self.slots.setdefault(second, [0, 0])
-        tokens = max(tokens, -used[1])
-        used[0] += requests
-        used[1] += tokens
+        place = self.place(second)
+        if place is None:
+            place = len(self.slots)
+            self.slots += (second, 0, 0)
+        tokens = max(tokens, -self.slots[place + 2])
+        self.slots[place + 1] += requests
+        self.slots[place + 2] += tokens
         self.sums[0] += requests
         self.sums[1] += tokens
 
+    def place(self, second: int) -> int | None:
+        """Where the slot of ``second`` begins: mostly it is the last one."""
+        if self.slots and self.slots[-3] == second:
+            return len(self.slots) - 3
+        seconds = self.slots[::3]
+        return seconds.index(second) * 3 if second in seconds else None
+
     def wait(self, column: int, excess: int, now: float) -> float:
         """Seconds until ``excess`` requests (column 0) or tokens (1) have left the window."""
-        for second in sorted(self.slots):
-            excess -= self.slots[second][column]
+        for second, used in sorted(zip(self.slots[::3], self.slots[column + 1 :: 3], strict=True)):
+            excess -= used
             if excess <= 0:
                 return second + WINDOW + 1 - now
         return 0.0
 
     def empty_in(self, now: float) -> float:
         """Seconds until all that is counted now has left the window."""
-        return max(self.slots) + WINDOW + 1 - now if self.slots else 0.0
+        return max(self.slots[::3]) + WINDOW + 1 - now if self.slots else 0.0
 
 
 @dataclass(slots=True)
@@ -173,7 +186,7 @@ class Account:
 
     def retoken(self, at: float, reserved: int, real: int) -> None:
         """Correct the tokens reserved at ``at``, as long as that second still counts."""
-        if int(at) in self.window.slots:
+        if self.window.place(int(at)) is not None:
             self.window.add(int(at), 0, real - reserved)
 
     def release_call(self) -> None:
@@ -183,10 +196,14 @@ class Account:
     def rates(self, limits: Limits, now: float) -> Mapping[str, RateState]:
         """The state of the limits that are set: ``requests`` and ``tokens``."""
         states: dict[str, RateState] = {}
-        for column, name, limit in ((0, "requests", limits.rpm), (1, "tokens", limits.tpm)):
+        if limits.rpm is None and limits.tpm is None:
+            return states
+        reset = self.window.empty_in(now)
+        for used, name, limit in zip(
+            self.window.sums, _RATES, (limits.rpm, limits.tpm), strict=True
+        ):
             if limit is not None:
-                left = max(0, limit - self.window.sums[column])
-                states[name] = RateState(limit, left, self.window.empty_in(now))
+                states[name] = RateState(limit, max(0, limit - used), reset)
         return states
 
     def _over_budget(self, hold: Hold, now: float) -> Refusal | None:

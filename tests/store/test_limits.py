@@ -104,7 +104,7 @@ def test_unset_is_unlimited() -> None:
     for _ in range(50):
         account.take(hold(Limits(), 10**9, 10**15), NOON)
     assert account.in_flight == 50
-    assert account.window.slots == {}, "what is not limited is not counted"
+    assert account.window.slots == [], "what is not limited is not counted"
 
 
 def test_rates_are_told_for_what_is_limited() -> None:
