@@ -6,7 +6,6 @@ moves backwards (fault kind K13). Must not know any vendor's field names: the di
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 MAX_TOKENS = 100_000_000
@@ -18,9 +17,7 @@ def count(value: object) -> int | None:
 
     A float is refused even if it is whole, and so is ``True``: no provider counts in either.
     """
-    if not isinstance(value, int) or isinstance(value, bool):
-        return None
-    return value if 0 <= value <= MAX_TOKENS else None
+    return value if type(value) is int and 0 <= value <= MAX_TOKENS else None
 
 
 class Counts:
@@ -33,16 +30,14 @@ class Counts:
     __slots__ = ("_raw", "invalid")
 
     def __init__(self, raw: object) -> None:
-        self._raw: Mapping[str, Any] = raw if isinstance(raw, Mapping) else {}
-        self.invalid = raw is not None and not isinstance(raw, Mapping)
+        self._raw: dict[str, Any] = raw if isinstance(raw, dict) else {}
+        self.invalid = raw is not None and not isinstance(raw, dict)
 
     def take(self, *path: str) -> int | None:
         """The count at ``path``, e.g. ``take("input_tokens_details", "cached_tokens")``."""
         value: Any = self._raw
         for name in path:
-            if not isinstance(value, Mapping):
-                return None
-            value = value.get(name)
+            value = value.get(name) if isinstance(value, dict) else None
             if value is None:
                 return None
         number = count(value)

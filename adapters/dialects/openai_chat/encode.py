@@ -71,8 +71,12 @@ def encode(request: Request, model: str, facts: Facts) -> Encoded:
     _OWN.put(request, body)
     if request.cache is not None:
         _CACHE.put(request.cache, body)
-    body |= _limit(request, facts)
-    body |= _logprobs(request, notes)
+    limit = request.sampling.max_output_tokens
+    if limit is not None:
+        body[facts.limit_name or request.sampling.limit_name or DEFAULT_LIMIT] = limit
+    if request.sampling.top_logprobs and request.sampling.logprobs is None:
+        body["logprobs"] = True  # Responses has the first alone, which is refused here.
+        notes.injected.append("logprobs=true")
     if request.output is not None:
         body |= _output(request.output)
     if request.reasoning is not None:
@@ -119,22 +123,6 @@ def _tooling(request: Request, notes: Notes) -> dict[str, Any]:
         else:
             notes.drop_field("parallel_tools")
     return part
-
-
-def _limit(request: Request, facts: Facts) -> dict[str, Any]:
-    limit = request.sampling.max_output_tokens
-    if limit is None:
-        return {}
-    return {facts.limit_name or request.sampling.limit_name or DEFAULT_LIMIT: limit}
-
-
-def _logprobs(request: Request, notes: Notes) -> dict[str, Any]:
-    """``top_logprobs`` demands ``logprobs`` here; Responses has the first alone."""
-    sampling = request.sampling
-    if not sampling.top_logprobs or sampling.logprobs is not None:
-        return {}
-    notes.injected.append("logprobs=true")
-    return {"logprobs": True}
 
 
 def _output(wanted: Output) -> dict[str, Any]:
