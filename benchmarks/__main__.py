@@ -16,6 +16,7 @@ from benchmarks.growth import growth
 from benchmarks.memory import held, memory
 from benchmarks.runs import subscribers
 from benchmarks.scenarios import SCENARIOS
+from benchmarks.servers import Unfit
 from benchmarks.times import latency, start
 
 
@@ -55,7 +56,10 @@ def main() -> None:
     parser.add_argument("--only", help="run CPU scenarios whose name contains this")
     parser.add_argument("--full", action="store_true", help="the whole matrix")
     options = parser.parse_args()
-    asyncio.run(bench(options.only, options.rounds, full=options.full))
+    try:
+        asyncio.run(bench(options.only, options.rounds, full=options.full))
+    except Unfit as fault:
+        raise SystemExit(str(fault)) from fault
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from benchmarks.load import Result, drive
 from benchmarks.scenarios import SCENARIOS, Scenario, config
-from benchmarks.servers import cpu_seconds, floor, gateway, mock
+from benchmarks.servers import Unfit, cpu_seconds, floor, gateway, mock
 
 Side = tuple[int, int]
 """A server's pid and port."""
@@ -33,7 +33,7 @@ async def measure(side: Side, scenario: Scenario, model: str) -> Measured:
     before = cpu_seconds(pid)
     result = await drive(port, payload, scenario.calls, scenario.concurrency)
     if result.failed:
-        raise SystemExit(f"{scenario.name}: {result.failed} calls failed")
+        raise Unfit(f"{scenario.name}: {result.failed} calls failed")
     spent = cpu_seconds(pid) - before
     return Measured(spent * 1e6 / scenario.units, result)
 
@@ -44,7 +44,7 @@ async def micros_of(side: Side, payload: bytes, number: int, at_once: int) -> fl
     before = cpu_seconds(pid)
     result = await drive(port, payload, number, at_once)
     if result.failed:
-        raise SystemExit(f"{result.failed} requests failed")
+        raise Unfit(f"{result.failed} requests failed")
     return (cpu_seconds(pid) - before) * 1e6 / number
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import tempfile
+from collections.abc import Callable, Sequence
 
 from benchmarks.cpu import Side, Tell
+from benchmarks.mock import WORD
 from benchmarks.scenarios import Scenario, config
-from benchmarks.servers import floor, gateway, mock, rss_bytes
+from benchmarks.servers import Unfit, floor, gateway, mock, rss_bytes
 
 SLOW = Scenario("slow stream", "paced-120-1000", "chat", "call", 0, 0, 0)
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -35,21 +37,34 @@ async def memory(tell: Tell) -> None:
 
 async def _grown(name: str, side: Side, payload: bytes) -> str:
     pid, port = side
-    sizes = [rss_bytes(pid)]
-    open_streams: list[Stream] = []
+    idle = rss_bytes(pid)
+    few, many = await sizes(lambda: rss_bytes(pid), port, payload, (FEW, MANY))
+    each = (many - few) / (MANY - FEW) / 1000
+    return f"| {name} | {idle / 1e6:.0f} | {few / 1e6:.0f} | {many / 1e6:.0f} | {each:.1f} |"
+
+
+async def sizes(
+    size: Callable[[], int],
+    port: int,
+    payload: bytes,
+    numbers: Sequence[int],
+    settle: float = SETTLE,
+) -> list[int]:
+    """What ``size`` says while each of these ``numbers`` of streams is open, ``settle`` seconds
+    after the last was."""
+    seen: list[int] = []
+    streams: list[Stream] = []
     try:
-        for wanted in (FEW, MANY):
-            open_streams += await _open(port, payload, wanted - len(open_streams))
-            await asyncio.sleep(SETTLE)
-            sizes.append(rss_bytes(pid))
+        for number in numbers:
+            await _open(port, payload, streams, number)
+            await asyncio.sleep(settle)
+            seen.append(size())
     finally:
-        for _, writer in open_streams:
+        for _, writer in streams:
             writer.transport.abort()
             with contextlib.suppress(OSError):
                 await writer.wait_closed()
-    idle, few, many = sizes
-    each = (many - few) / (MANY - FEW) / 1000
-    return f"| {name} | {idle / 1e6:.0f} | {few / 1e6:.0f} | {many / 1e6:.0f} | {each:.1f} |"
+    return seen
 
 
 async def held(tell: Tell, minutes: float = 10.0) -> None:
@@ -67,7 +82,8 @@ async def held(tell: Tell, minutes: float = 10.0) -> None:
         upstream = stack.enter_context(mock())
         pid, port = stack.enter_context(gateway(config(upstream, [lasting]), folder))
         payload = lasting.payload(lasting.alias)
-        streams = await _open(port, payload, MANY)
+        streams: list[Stream] = []
+        await _open(port, payload, streams, MANY)
         readers = [asyncio.create_task(_read(stream)) for stream in streams]
         await asyncio.sleep(30)
         before = rss_bytes(pid)
@@ -90,21 +106,31 @@ async def _read(stream: Stream) -> None:
         writer.transport.abort()
 
 
-async def _open(port: int, payload: bytes, number: int) -> list[Stream]:
-    """So many streams, whose first content has come."""
-    streams: list[Stream] = []
+async def _open(port: int, payload: bytes, streams: list[Stream], number: int) -> None:
+    """Add streams, whose first content has come, until there is such a ``number``."""
     while len(streams) < number:
         wave = min(WAVE, number - len(streams))
-        streams += await asyncio.gather(*(_opened(port, payload) for _ in range(wave)))
-    return streams
+        opened = await asyncio.gather(
+            *(_opened(port, payload) for _ in range(wave)), return_exceptions=True
+        )
+        streams += [stream for stream in opened if not isinstance(stream, BaseException)]
+        for fault in opened:
+            if isinstance(fault, BaseException):
+                raise fault
 
 
 async def _opened(port: int, payload: bytes) -> Stream:
     """A stream whose first content has come."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(payload)
-    head = await reader.readuntil(b"\r\n\r\n")
-    if not head.startswith(b"HTTP/1.1 200"):
-        raise SystemExit(f"a slow stream was refused: {head[:60]!r}")
-    await reader.readuntil(b'"content":"word')
+    try:
+        head = await reader.readuntil(b"\r\n\r\n")
+        if not head.startswith(b"HTTP/1.1 200"):
+            raise Unfit(f"a slow stream was refused: {head[:60]!r}")
+        await reader.readuntil(WORD.encode())
+    except BaseException as fault:
+        writer.transport.abort()
+        if isinstance(fault, OSError | EOFError):
+            raise Unfit(f"a slow stream broke off: {fault}") from fault
+        raise
     return reader, writer

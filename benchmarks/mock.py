@@ -18,11 +18,15 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 MODEL = re.compile(rb'"model":\s*"(?:paced-(\d+)-(\d+)|burst-(\d+)|whole)')
-WORD = "word "
+WORD, WORDS = "word ", 40
+"""What answers are made of, and how many of them a whole answer has."""
 
 CHAT_WHOLE = (
     b'{"id":"chatcmpl-1","object":"chat.completion","created":1700000000,"model":"whole",'
-    b'"choices":[{"index":0,"message":{"role":"assistant","content":"' + WORD.encode() * 40 + b'"},'
+    b'"choices":[{"index":0,"message":{"role":"assistant","content":"'
+    + WORD.encode()
+    * WORDS
+    + b'"},'
     b'"logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":200,"completion_tokens":40,'
     b'"total_tokens":240}}'
 )
@@ -30,12 +34,12 @@ RESPONSES_WHOLE = (
     b'{"id":"resp_1","object":"response","created_at":1700000000,"status":"completed",'
     b'"model":"whole","output":[{"type":"message","id":"msg_1","status":"completed",'
     b'"role":"assistant","content":[{"type":"output_text","text":"'
-    + WORD.encode() * 40
+    + WORD.encode() * WORDS
     + b'","annotations":[]}]}],"usage":{"input_tokens":200,"output_tokens":40,"total_tokens":240}}'
 )
 MESSAGES_WHOLE = (
     b'{"id":"msg_1","type":"message","role":"assistant","model":"whole","content":[{"type":"text",'
-    b'"text":"' + WORD.encode() * 40 + b'"}],"stop_reason":"end_turn","stop_sequence":null,'
+    b'"text":"' + WORD.encode() * WORDS + b'"}],"stop_reason":"end_turn","stop_sequence":null,'
     b'"usage":{"input_tokens":200,"output_tokens":40}}'
 )
 
@@ -169,5 +173,6 @@ if __name__ == "__main__":
         access_log=False,
         lifespan="off",
         backlog=4096,
+        timeout_keep_alive=600,  # a relay that waits for its turn finds its connections open
         timeout_graceful_shutdown=1,
     )

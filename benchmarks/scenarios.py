@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from benchmarks.load import request
@@ -77,8 +77,8 @@ class Scenario:
         """The model's name at the gateway; the floor passes on the mock's own word."""
         return f"{self.southbound}/{self.model}"
 
-    def payload(self, model: str) -> bytes:
-        """The call's bytes for ``model``."""
+    def payload(self, model: str, headers: Mapping[str, str] | None = None) -> bytes:
+        """The call's bytes for ``model``, with ``headers`` that a server wants."""
         text = "word " * (self.prompt // 5)
         body = {
             "model": model,
@@ -87,7 +87,7 @@ class Scenario:
         }
         if self.model != "whole":
             body["stream"] = True
-        return request(self.path, json.dumps(body).encode())
+        return request(self.path, json.dumps(body).encode(), headers)
 
 
 PACED, BURST = "paced-100-10", "burst-500"

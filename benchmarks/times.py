@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from benchmarks.cpu import Side, Tell
 from benchmarks.load import drive
 from benchmarks.scenarios import Scenario, config
-from benchmarks.servers import floor, gateway, mock
+from benchmarks.servers import Unfit, floor, gateway, mock
 
 CONCURRENCY = (1, 16, 64, 256)
 QUIET = 0.05
@@ -47,6 +47,8 @@ async def _added(durability: str, low: Side, high: Side, callers: int, pause: fl
             payload = scenario.payload(model)
             await drive(side[1], payload, callers * 2, callers)
             result = await drive(side[1], payload, calls, callers, pause)
+            if result.failed:
+                raise Unfit(f"{scenario.name}: {result.failed} calls failed")
             seconds.append(result.whole if scenario is CALL else result.first)
         base, ours = seconds
         figures += [
