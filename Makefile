@@ -9,8 +9,8 @@ BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-all fuzz check format bench bench-full soak faults clients lock clean \
-	environment test-environment system-packages client-environment
+.PHONY: help install run test test-all fuzz check format bench bench-full bench-peers soak faults \
+	clients lock clean environment test-environment system-packages client-environment
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -58,6 +58,9 @@ bench: test-environment ## Measure the main scenarios against a bare relay (10 m
 bench-full: test-environment ## Measure the whole matrix
 	$(BIN)/python -m benchmarks --full
 
+bench-peers: test-environment ## Measure beside LiteLLM, MLflow, Portkey and others (installs them: PyPI, npm)
+	$(BIN)/python -m benchmarks.peers --keep .venv-peers
+
 soak: test-environment ## Mixed load with faults for SOAK_MINUTES (30)
 	$(BIN)/python -m benchmarks.soak
 
@@ -72,5 +75,5 @@ lock: test-environment ## Pin the newest versions that pyproject.toml allows, wi
 
 clean: ## Remove everything that was made
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	rm -rf .venv-clients tests/clients/node_modules
+	rm -rf .venv-clients .venv-peers tests/clients/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

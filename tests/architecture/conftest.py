@@ -103,6 +103,7 @@ def texts(root: Path) -> list[Path]:
     made = {
         ".venv",
         ".venv-clients",
+        ".venv-peers",
         ".git",
         "node_modules",
         "build",
