@@ -93,11 +93,12 @@ class Meter:
             self._begin()
         if isinstance(head, ToolCall):
             self.output_bytes += len(head.name)
-            self._reason(event)
+            self._wake(event)
         elif isinstance(head, Thinking):
-            self._reason(event)
+            self._wake(event)
 
-    def _reason(self, event: Event) -> None:
+    def _wake(self, event: Event) -> None:
+        """From here on there is something to see for whoever looks at reasoning."""
         make, self.on_reasoning = self.on_reasoning, None
         if make is not None:
             self._watchers = make()
@@ -114,7 +115,7 @@ _TAKES: Mapping[type, Callable[[Meter, Any], None]] = {
     UsageReported: Meter._count_usage,
     Started: Meter._learn_model,
     PartStarted: Meter._start,
-    PartAnnotated: Meter._reason,
+    PartAnnotated: Meter._wake,
     Finished: Meter._end,
     Failed: Meter._end,
     TextRun: Meter._count_run,
