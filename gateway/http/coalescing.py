@@ -33,11 +33,14 @@ _BODILESS = frozenset({204, 304})
 class Coalescing(HttpToolsProtocol):
     """The protocol, on a transport that holds each answer's head back for what follows it.
 
-    ``watched`` is the line of the request that wants to know when its caller hangs up.
+    ``watched`` is the line of the request that wants to know when its caller hangs up. The wait
+    for a connection's next request has one timer, not one for each: those were made and cancelled
+    with every call, and stayed in the loop's queue for a while.
     """
 
     watched: Line | None = None
     held: HeadsHeld
+    _idle_since: float | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self.held = HeadsHeld(transport, self.loop)
@@ -48,8 +51,41 @@ class Coalescing(HttpToolsProtocol):
         super().on_headers_complete()
         self.scope["extensions"] = {_LINE: Line(self, self.cycle)}  # type: ignore[dict-item]
 
+    def on_response_complete(self) -> None:
+        """As uvicorn's, but for the timer."""
+        self.server_state.total_requests += 1
+        if self.held.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+            return
+        self._idle_since = self.loop.time()
+        if self.timeout_keep_alive_task is None:
+            self._wait_idle(self.timeout_keep_alive)
+
+    def _unset_keepalive_if_required(self) -> None:
+        self._idle_since = None
+
+    def _wait_idle(self, seconds: float) -> None:
+        handler = self.timeout_keep_alive_handler
+        self.timeout_keep_alive_task = self.loop.call_later(seconds, handler)
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Hang up, if the connection was idle all the time until now."""
+        self.timeout_keep_alive_task = None
+        if self._idle_since is None:
+            return
+        left = self._idle_since + self.timeout_keep_alive - self.loop.time()
+        if left > 0:
+            self._wait_idle(left)
+        else:
+            self.held.close()
+
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
+        if self.timeout_keep_alive_task is not None:
+            self.timeout_keep_alive_task.cancel()
         if self.watched is not None:
             self.watched.tell_left()
 
@@ -143,10 +179,8 @@ class Line:
         if not cycle.chunked_encoding or cycle.response_complete or cycle.flow.write_paused:
             return False
         chunk = b"%x\r\n%b\r\n" % (len(data), data) if data else b""
-        if more:
-            self._protocol.held.write(chunk)
-        else:
-            self._protocol.held.write(chunk + b"0\r\n\r\n")
+        self._protocol.held.send(chunk if more else chunk + b"0\r\n\r\n")
+        if not more:
             self._complete()
         return True
 

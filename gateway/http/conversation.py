@@ -28,7 +28,7 @@ from gateway.northbound.base import Limits as BodyLimits
 from gateway.services.aliases import resolve
 from gateway.services.background import settle_previous
 from gateway.services.prompts import with_model, with_output
-from gateway.services.responses import Session, session
+from gateway.services.responses import Session
 from gateway.services.run_models import is_run
 from gateway.services.state import State
 
@@ -53,15 +53,16 @@ class Conversation(Endpoint):
         body = await exchange.read(limit)
         limits = BodyLimits(choices=runtime.snapshot.server.max_n)
         given = with_model(runtime, self._northbound.parse(body, exchange.headers, limits))
-        await settle_previous(state.store, runtime.clock, principal.project, given)
+        if given.memory is not None:
+            await settle_previous(state.store, runtime.clock, principal.project, given)
         if is_run(given.request.model):
-            async with session(runtime, principal, given, exchange.id, RUN_SECONDS) as kept:
+            async with Session(runtime, principal, given, exchange.id, RUN_SECONDS) as kept:
                 door = RunDoor(state, exchange, self._northbound, self._prefix, kept)
                 await door.serve(principal, body)
             return
         alias = resolve(runtime.snapshot, principal, given.request.model)
         given = with_output(runtime, alias, given)
-        async with session(runtime, principal, given, exchange.id, alias.deadline) as kept:
+        async with Session(runtime, principal, given, exchange.id, alias.deadline) as kept:
             asked = kept.asked
             if kept.background:
                 await BackgroundDoor(state, exchange, principal).serve(kept, alias, body)

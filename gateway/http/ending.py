@@ -29,14 +29,15 @@ class Ending:
         """Write the one line, count the one call."""
         call = self._call
         seconds = call.runtime.clock.monotonic() - call.started
-        call.runtime.metrics.call_ended(self._call_end(seconds))
-        status = self._status()
+        kind = self._kind()
+        status = 499 if kind == "cancelled" else self._exchange.status  # 499: in the log alone
+        call.runtime.metrics.call_ended(self._call_end(seconds, status, kind))
         if self._state.logs.tells(status):
-            self._state.logs.access(self._access(seconds))
+            self._state.logs.access(self._access(seconds, status, kind))
         call.trace.span.set("http.response.status_code", status)
-        call.trace.span.end(self._kind() or None)
+        call.trace.span.end(kind or None)
 
-    def _access(self, seconds: float) -> Access:
+    def _access(self, seconds: float, status: int, kind: str) -> Access:
         call, outcome, exchange = self._call, self.outcome, self._exchange
         head = None if outcome is None else outcome.head
         usage = None if outcome is None else outcome.usage
@@ -49,7 +50,7 @@ class Ending:
             request=call.id,
             method="POST",
             route=exchange.scope["path"],
-            status=self._status(),
+            status=status,
             ms=round(seconds * 1000, 3),
             project=call.principal.project,
             key=call.principal.key_id,
@@ -57,7 +58,7 @@ class Ending:
             deployment=None if deployment is None else deployment.name,
             stream=call.request.stream,
             attempts=None if head is None else len(head.attempts),
-            fault=self._kind() or None,
+            fault=kind or None,
             detail=None if fault is None else fault.detail,
             ttft_ms=None if first is None else round((first - call.started) * 1000, 3),
             input_tokens=None if usage is None else usage.prompt,
@@ -75,11 +76,7 @@ class Ending:
         terminal = self.outcome.terminal
         return terminal.fault.kind if isinstance(terminal, Failed) else ""
 
-    def _status(self) -> int:
-        """The status sent, or 499 where the caller left before the end (log only)."""
-        return 499 if self._kind() == "cancelled" else self._exchange.status
-
-    def _call_end(self, seconds: float) -> CallEnd:
+    def _call_end(self, seconds: float, status: int, kind: str) -> CallEnd:
         call, outcome = self._call, self.outcome
         deployment = None if outcome is None else outcome.deployment
         first = None if outcome is None else outcome.first_content_at
@@ -88,8 +85,8 @@ class Ending:
             alias=call.alias.name,
             operation=OPERATIONS[call.alias.kind],
             provider="" if deployment is None else deployment.provider.name,
-            status=self._status(),
-            fault=self._kind(),
+            status=status,
+            fault=kind,
             seconds=seconds,
             ttft=None if first is None else first - call.started,
             output_tokens=None if usage is None else usage.output,

@@ -16,7 +16,8 @@ SSE: Headers = [
 LIST_LIMIT = 1_000
 """Characters of a list in a header; longer ones end in an ellipsis."""
 
-RATE_NAMES = {"requests": "requests", "tokens": "tokens"}
+RATES = ("requests", "tokens")
+"""What is told of a caller's limits, in this order."""
 
 
 def head_headers(head: Head) -> Headers:
@@ -32,13 +33,14 @@ def head_headers(head: Head) -> Headers:
         _listed(headers, b"x-gateway-trimmed", [f"{n}={v}" for n, v in head.trimmed.items()])
     if head.mended:
         _listed(headers, b"x-gateway-mended", list(head.mended))
-    for kind, name in RATE_NAMES.items():
+    for kind in RATES if head.rates else ():
         state = head.rates.get(kind)
         if state is not None:
+            name = kind.encode()
             headers += [
-                (b"x-ratelimit-limit-" + name.encode(), b"%d" % state.limit),
-                (b"x-ratelimit-remaining-" + name.encode(), b"%d" % max(0, state.remaining)),
-                (b"x-ratelimit-reset-" + name.encode(), b"%.3gs" % max(0.0, state.reset)),
+                (b"x-ratelimit-limit-" + name, b"%d" % state.limit),
+                (b"x-ratelimit-remaining-" + name, b"%d" % max(0, state.remaining)),
+                (b"x-ratelimit-reset-" + name, b"%.3gs" % max(0.0, state.reset)),
             ]
     return headers
 

@@ -18,7 +18,7 @@ from gateway.northbound.openai_responses import RESPONSES
 from gateway.policy.admit import admit
 from gateway.services.aliases import resolve
 from gateway.services.kept import Conversations, KeptResponses
-from gateway.services.responses import session
+from gateway.services.responses import Session
 
 router = APIRouter()
 
@@ -115,7 +115,7 @@ async def input_tokens(state: Gateway, caller: Caller, request: Request, body: B
     runtime = state.runtime
     asked = RESPONSES.parse(body, {})
     alias = resolve(runtime.snapshot, caller, asked.request.model)
-    async with session(runtime, caller, asked, request.state.request_id, 0.0) as kept:
+    async with Session(runtime, caller, asked, request.state.request_id, 0.0) as kept:
         admit(caller, kept.asked.request, alias)
         counted = await count_tokens(runtime, caller, kept.asked.request, alias)
     own = {"x-gateway-estimated": "true"} if counted.estimated else {}

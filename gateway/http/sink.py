@@ -152,15 +152,13 @@ class StreamSink:
 class BodySink:
     """Collects the answer for one JSON body."""
 
-    __slots__ = ("_fold", "head")
+    __slots__ = ("_fold",)
 
     def __init__(self) -> None:
         self._fold = Fold()
-        self.head = Head()
 
     def use(self, head: Head) -> None:
-        """The attempt under way has this head."""
-        self.head = head
+        """Nothing goes out before the end, and the outcome has the head that counts."""
 
     async def send(self, events: list[Event]) -> None:
         """Take what a finished attempt releases."""

@@ -6,11 +6,10 @@ told, so that the next request always finds it. Everything is the caller's proje
 
 from __future__ import annotations
 
-import contextlib
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 from adapters.canonical.faults import Fault
 from adapters.wire.json import dumps
@@ -32,16 +31,32 @@ NOT_CONTINUABLE = (
 
 
 class Session:
-    """One call's view of the store.
+    """One call's view of the store: entered, it has read what the call goes on from; nothing for
+    a dialect without a memory.
 
     ``asked`` is the request with what it goes on from in it, which is ``size`` bytes.
+
+    :param holder: the call's id. :param seconds: the longest that the call may take.
     """
 
-    __slots__ = ("_chain", "_held", "_holder", "_principal", "_runtime", "_stores", "asked", "size")
+    __slots__ = (
+        "_chain",
+        "_held",
+        "_holder",
+        "_principal",
+        "_runtime",
+        "_seconds",
+        "_stores",
+        "asked",
+        "size",
+    )
 
-    def __init__(self, runtime: Runtime, principal: Principal, asked: Asked, holder: str) -> None:
+    def __init__(
+        self, runtime: Runtime, principal: Principal, asked: Asked, holder: str, seconds: float
+    ) -> None:
         self.asked = asked
         self.size = 0
+        self._seconds = seconds
         self._runtime = runtime
         self._principal = principal
         self._holder = holder
@@ -49,17 +64,26 @@ class Session:
         self._held: str | None = None
         self._stores = False
 
+    async def __aenter__(self) -> Self:
+        """:raises Fault: where the call can't be continued."""
+        if self.asked.memory is not None:
+            try:
+                await self._begin(self.asked.memory)
+            except BaseException:
+                await self._end()
+                raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._held is not None:
+            await self._end()
+
     @property
     def keeps(self) -> bool:
         """Whether the answer has to be handed to :meth:`keep`."""
         return self._stores or self._held is not None
 
-    async def begin(self, memory: Memory, until: float) -> None:
-        """Read what the call goes on from.
-
-        :param until: when the call is over at the latest, Unix seconds.
-        :raises Fault: where it can't be continued.
-        """
+    async def _begin(self, memory: Memory) -> None:
         default = self._runtime.snapshot.store.keep_responses
         self._stores = default if memory.store is None else memory.store
         if memory.background and not self._stores:
@@ -73,14 +97,14 @@ class Session:
         echo = {**style.echo, "store": self._stores}
         self.asked = replace(self.asked, style=replace(style, echo=echo))
         if memory.continues:
-            await self._recall(memory, until)
+            await self._recall(memory)
 
-    async def _recall(self, memory: Memory, until: float) -> None:
+    async def _recall(self, memory: Memory) -> None:
         earlier: Sequence[Item] = ()
         if memory.previous is not None:
             earlier = await self._chained(memory.previous)
         elif memory.conversation is not None:
-            earlier = await self._joined(memory.conversation, until)
+            earlier = await self._joined(memory.conversation)
         named: Mapping[str, Item] = {}
         ids = {item.id for item in earlier}
         if memory.references:
@@ -106,12 +130,11 @@ class Session:
         self.size += chain.size
         return (*chain.earlier, *chain.last.input, *chain.last.output)
 
-    async def _joined(self, conversation_id: str, until: float) -> Sequence[Item]:
+    async def _joined(self, conversation_id: str) -> Sequence[Item]:
         store, project = self._runtime.store, self._principal.project
         now = self._runtime.clock.wall()
-        held = await store.hold_conversation(
-            project, conversation_id, self._holder, now, until + HOLD_MARGIN
-        )
+        until = now + self._seconds + HOLD_MARGIN
+        held = await store.hold_conversation(project, conversation_id, self._holder, now, until)
         if not held:
             if await store.conversation(project, conversation_id) is None:
                 raise unknown_conversation("conversation")
@@ -184,29 +207,11 @@ class Session:
             end_user=self.asked.request.end_user,
         )
 
-    async def end(self) -> None:
-        """Let go of the conversation. Safe to call whatever happened before."""
+    async def _end(self) -> None:
+        """Let go of the conversation."""
         if self._held is not None:
             held, self._held = self._held, None
             await shielded(self._runtime.store.release_conversation(held, self._holder))
-
-
-@contextlib.asynccontextmanager
-async def session(
-    runtime: Runtime, principal: Principal, asked: Asked, holder: str, seconds: float
-) -> AsyncIterator[Session]:
-    """What ``asked`` goes on from; nothing for a dialect without a memory.
-
-    :param holder: the call's id. :param seconds: the longest that the call may take.
-    :raises Fault: where it can't be continued.
-    """
-    opened = Session(runtime, principal, asked, holder)
-    try:
-        if asked.memory is not None:
-            await opened.begin(asked.memory, runtime.clock.wall() + seconds)
-        yield opened
-    finally:
-        await opened.end()
 
 
 def as_item(item: Mapping[str, Any], new_id: str) -> Item:

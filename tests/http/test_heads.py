@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -29,10 +30,14 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
 
 
 @pytest.fixture
-async def port() -> AsyncIterator[int]:
-    """A server with the gateway's protocol."""
+async def port(request: pytest.FixtureRequest) -> AsyncIterator[int]:
+    """A server with the gateway's protocol; its parameter is how long it waits for the next
+    request of a connection."""
+    idle = getattr(request, "param", 5)
     with listening("127.0.0.1", 0) as listener:
-        config = uvicorn.Config(app, http=BoundedHeads, log_config=None, lifespan="off")
+        config = uvicorn.Config(
+            app, http=BoundedHeads, log_config=None, lifespan="off", timeout_keep_alive=idle
+        )
         server = uvicorn.Server(config)
         server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign]
         task = asyncio.create_task(server.serve(sockets=[listener]))
@@ -124,6 +129,20 @@ async def test_a_connection_that_says_nothing_is_closed_without_a_word(
     monkeypatch.setattr(heads, "HEAD_SECONDS", 0.2)
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     assert await read_all(reader) == b""
+    writer.close()
+
+
+@pytest.mark.parametrize("port", [0.4], indirect=True)
+async def test_an_idle_connection_is_closed_but_none_that_goes_on(port: int) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    for _ in range(4):
+        writer.write(GET + b"\r\n")
+        await reader.readuntil(b"\r\n\r\n")
+        await reader.readexactly(8)
+        await asyncio.sleep(0.25)
+    began = time.monotonic()
+    assert await read_all(reader) == b""
+    assert time.monotonic() - began > 0.05, "the wait begins with the latest answer"
     writer.close()
 
 
