@@ -51,6 +51,13 @@ class Coalescing(HttpToolsProtocol):
         super().on_headers_complete()
         self.scope["extensions"] = {_LINE: Line(self, self.cycle)}  # type: ignore[dict-item]
 
+    def on_body(self, body: bytes) -> None:
+        """As uvicorn's, but the first piece is kept as it is: mostly it is all there is, and a
+        long one costs more to copy than to parse."""
+        if not (self.cycle.body or self.cycle.response_complete):
+            self.cycle.body, body = body, b""  # type: ignore[assignment]
+        super().on_body(body)
+
     def on_response_complete(self) -> None:
         """As uvicorn's, but for the timer."""
         self.server_state.total_requests += 1
