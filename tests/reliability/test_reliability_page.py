@@ -7,7 +7,7 @@ from pathlib import Path
 
 from adapters.canonical.faults import KINDS
 from adapters.wire.call import Timeouts
-from gateway.http.headers import RATE_NAMES
+from gateway.http.headers import RATES
 from gateway.northbound.errors import WORDS
 from gateway.services.idempotency import PASSING
 from gateway.services.recording import KEPT_BYTES
@@ -49,7 +49,7 @@ def test_commit_values() -> None:
 def test_rate_limit_headers() -> None:
     names = {name for row in table("Limits") for name in re.findall(r"x-ratelimit-[\w-]+", row[0])}
     kinds = ("limit", "remaining", "reset")
-    assert names == {f"x-ratelimit-{kind}-{name}" for kind in kinds for name in RATE_NAMES.values()}
+    assert names == {f"x-ratelimit-{kind}-{name}" for kind in kinds for name in RATES.values()}
 
 
 def test_what_idempotency_keeps() -> None:
