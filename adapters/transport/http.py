@@ -339,7 +339,7 @@ class Exchange:
             raise aiohttp.ClientConnectionResetError("closed before the request was written")
         size = len(call.body)
         head = transport.peer().head(call.method, call.path, self._headers, size)
-        upstream.write(b"".join((head, call.body[:_SLICE])))
+        upstream.writelines((head, call.body[:_SLICE]))
         if size <= _SLICE and not protocol.writing_paused:
             self._sent()
         else:
