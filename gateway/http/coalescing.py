@@ -45,10 +45,13 @@ class Coalescing(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self.held = HeadsHeld(transport, self.loop)
         super().connection_made(self.held)  # type: ignore[arg-type]
+        self.pipeline = Few()  # type: ignore[assignment]
+        _slim(self.flow._is_writable_event)
 
     def on_headers_complete(self) -> None:
         """As uvicorn's, with a :class:`Line` among the scope's extensions."""
         super().on_headers_complete()
+        _slim(self.cycle.message_event)
         self.scope["extensions"] = {_LINE: Line(self, self.cycle)}  # type: ignore[dict-item]
 
     def on_body(self, body: bytes) -> None:
@@ -208,6 +211,20 @@ class Line:
         if not cycle.keep_alive:
             self._protocol.held.close()
         cycle.on_response()
+
+
+class Few(list[Any]):
+    """Of a :class:`collections.deque`, what uvicorn uses for requests that came too early. Hardly
+    any do, and an empty deque is 760 bytes."""
+
+    def appendleft(self, item: Any) -> None:
+        """Put ``item`` before all others."""
+        self.insert(0, item)
+
+
+def _slim(event: asyncio.Event) -> None:
+    """Keep no deque in an event for those who wait, either. Nobody may wait yet."""
+    event._waiters = []  # type: ignore[assignment]
 
 
 def line_of(scope: MutableMapping[str, Any]) -> Line | None:

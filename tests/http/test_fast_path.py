@@ -111,6 +111,27 @@ async def test_straight_to_the_socket_and_in_messages(g: Harness, path: str) -> 
             assert (b"access-control-allow-origin" in told) == bool(headers)
 
 
+async def test_calls_that_come_too_early_are_answered_in_their_order(g: Harness) -> None:
+    host, _, port = g.url.removeprefix("http://").partition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    for stream in (True, False, True, False):
+        data = json.dumps(asked("/v1/chat/completions", "m-chat", stream))
+        own = [f"{name}: {value}" for name, value in AUTH.items()]
+        lines = ["POST /v1/chat/completions HTTP/1.1", "host: x", *own]
+        writer.write("\r\n".join([*lines, f"content-length: {len(data)}", "", data]).encode())
+    for stream in (True, False, True, False):
+        async with asyncio.timeout(10):
+            head = await reader.readuntil(b"\r\n\r\n")
+            assert (b"text/event-stream" in head) == stream
+            if stream:
+                told = await reader.readuntil(b"\r\n0\r\n\r\n")
+                assert b"[DONE]" in told
+            else:
+                length = int(head.partition(b"content-length: ")[2].partition(b"\r")[0])
+                assert json.loads(await reader.readexactly(length))["choices"]
+    writer.close()
+
+
 async def test_frames_of_the_same_dialect_pass_as_they_are(g: Harness) -> None:
     """What the caller gets from the gateway is what it would get from the provider itself."""
     messages = [{"role": "user", "content": "tell me ünïcode “things”"}]

@@ -132,6 +132,16 @@ async def test_a_connection_that_says_nothing_is_closed_without_a_word(
     writer.close()
 
 
+async def test_requests_that_come_too_early_are_answered_in_their_order(port: int) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    sizes = [40, 10, 30, 20]
+    writer.write(b"".join(GET + b"x-a: " + b"a" * size + b"\r\n\r\n" for size in sizes))
+    for size in sizes:
+        await reader.readuntil(b"\r\n\r\n")
+        assert int(await reader.readexactly(8)) == 1 + size
+    writer.close()
+
+
 @pytest.mark.parametrize("port", [0.4], indirect=True)
 async def test_an_idle_connection_is_closed_but_none_that_goes_on(port: int) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
