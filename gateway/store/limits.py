@@ -84,17 +84,26 @@ class Window:
     def add(self, second: int, requests: int, tokens: int) -> None:
         """Count ``requests`` and ``tokens`` in one slot; negative tokens take back what was
         counted there, never more."""
-        place = self.place(second)
+        place = self._place(second)
         if place is None:
             place = len(self.slots)
             self.slots += (second, 0, 0)
+        self._count(place, requests, tokens)
+
+    def correct(self, second: int, tokens: int) -> None:
+        """Count ``tokens`` more, or less, in a slot as long as it is there."""
+        place = self._place(second)
+        if place is not None:
+            self._count(place, 0, tokens)
+
+    def _count(self, place: int, requests: int, tokens: int) -> None:
         tokens = max(tokens, -self.slots[place + 2])
         self.slots[place + 1] += requests
         self.slots[place + 2] += tokens
         self.sums[0] += requests
         self.sums[1] += tokens
 
-    def place(self, second: int) -> int | None:
+    def _place(self, second: int) -> int | None:
         """Where the slot of ``second`` begins: mostly it is the last one."""
         if self.slots and self.slots[-3] == second:
             return len(self.slots) - 3
@@ -181,13 +190,13 @@ class Account:
         self.total_nano += charge
         if day == self.day:
             self.day_nano += charge
-        if month_of(day) == month_of(self.day):
+            self.month_nano += charge
+        elif month_of(day) == month_of(self.day):
             self.month_nano += charge
 
     def retoken(self, at: float, reserved: int, real: int) -> None:
         """Correct the tokens reserved at ``at``, as long as that second still counts."""
-        if self.window.place(int(at)) is not None:
-            self.window.add(int(at), 0, real - reserved)
+        self.window.correct(int(at), real - reserved)
 
     def release_call(self) -> None:
         """A call has ended: its place among the concurrent ones is free."""
