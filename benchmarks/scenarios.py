@@ -50,13 +50,14 @@ EVERYTHING = {"durability": "normal", "log_level": "error", "redaction": "off"}
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One row of the table. ``per`` is what the CPU is divided by; ``bar`` the ratio aimed at."""
+    """One row of the table. ``per`` is what the CPU is divided by; ``bar`` the ratio
+    aimed at, where there is one."""
 
     name: str
     model: str
     southbound: str
     per: str
-    bar: float
+    bar: float | None
     calls: int
     concurrency: int
     prompt: int = 1_000
