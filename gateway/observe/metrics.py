@@ -143,8 +143,8 @@ class Metrics:
         ProcessCollector(registry=self._registry)
         build = self._of["gateway_build_info"]
         build.labels(version, platform.python_version()).set(1)
-        self._group = self._of["gateway_store_group_size"]
-        self._commit = self._of["gateway_store_commit_seconds"]
+        self._group = self._of["gateway_store_group_size"].at()
+        self._commit = self._of["gateway_store_commit_seconds"].at()
         self._lag = self._of["gateway_event_loop_lag_seconds"]
         self._dropped_lines = self._of["gateway_log_lines_dropped_total"]
 
@@ -254,7 +254,7 @@ class Metrics:
     # the rest
 
     def committed(self, writes: int, seconds: float) -> None:
-        """The store committed a group."""
+        """The store committed a group; told in the event loop."""
         self._group.observe(writes)
         self._commit.observe(seconds)
 

@@ -72,13 +72,16 @@ class Numbers(Collector):
 
 
 class Spreads(Collector):
-    """A histogram, of which series are shown once something is counted."""
+    """A histogram, of which series are shown once something is counted; without labels it shows
+    its one series from the start."""
 
     def __init__(self, spec: Spec) -> None:
         self._spec = spec
         self._series: dict[tuple[str, ...], Spread] = {}
         ends = (*spec.buckets, INF)
         self._ends = [floatToGoString(end) for end in ends]  # type: ignore[no-untyped-call]
+        if not spec.labels:
+            self.at()
 
     def at(self, *values: str) -> Spread:
         """The series with these values of the labels; it stays for good."""
@@ -89,7 +92,7 @@ class Spreads(Collector):
         spec = self._spec
         family = HistogramMetricFamily(spec.name, spec.help, labels=spec.labels)
         for values, series in self._series.items():
-            if any(series.counts):
+            if any(series.counts) or not spec.labels:
                 buckets = list(zip(self._ends, accumulate(series.counts), strict=True))
                 family.add_metric(values, buckets, series.sum)
         yield family

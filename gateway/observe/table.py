@@ -155,6 +155,8 @@ BUSY = frozenset(
         "gateway_cost_nano_dollars_total",
         "gateway_cached_tokens_total",
         "gateway_requests_in_flight",
+        "gateway_store_group_size",
+        "gateway_store_commit_seconds",
     }
 )
 """What each call counts, all of it in the event loop; the others may be counted in any thread."""

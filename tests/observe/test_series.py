@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from gateway.observe.series import Numbers, Spreads
 from gateway.observe.table import METRICS, Spec
 
-LABELLED = [spec for spec in METRICS if spec.labels]
+SHARED = [spec for spec in METRICS if spec.labels or spec.type == "histogram"]
 OWN = {"counter": Counter, "gauge": Gauge}
 
 
@@ -19,7 +19,7 @@ def text(registry: CollectorRegistry) -> list[str]:
     return [line for line in lines if "_created" not in line]
 
 
-@pytest.mark.parametrize("spec", LABELLED, ids=lambda spec: spec.name)
+@pytest.mark.parametrize("spec", SHARED, ids=lambda spec: spec.name)
 def test_the_text_is_that_of_the_client(spec: Spec) -> None:
     ours, theirs = CollectorRegistry(), CollectorRegistry()
     rng = random.Random(7)
@@ -34,7 +34,7 @@ def test_the_text_is_that_of_the_client(spec: Spec) -> None:
         for value in values:
             place = rng.choice(places)
             spreads.at(*place).observe(value)
-            histogram.labels(*place).observe(value)
+            (histogram.labels(*place) if place else histogram).observe(value)
     else:
         numbers = Numbers(spec)
         ours.register(numbers)
@@ -56,3 +56,11 @@ def test_a_series_of_which_nothing_is_counted_is_not_shown() -> None:
         collector.at("y")
     samples = [line for line in text(registry) if not line.startswith("#")]
     assert samples == ['c{x="y"} 0.0'], "a gauge at nothing says something"
+
+
+def test_one_without_labels_is_shown_before_anything_is_counted() -> None:
+    spec = Spec("b_seconds", "histogram", "B.", (), (1.0, 2.0))
+    ours, theirs = CollectorRegistry(), CollectorRegistry()
+    ours.register(Spreads(spec))
+    Histogram(spec.name, spec.help, registry=theirs, buckets=spec.buckets)
+    assert text(ours) == text(theirs)
