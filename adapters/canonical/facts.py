@@ -6,7 +6,7 @@ Never branch on a provider's name: add a field here and a row in ``config/models
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import NamedTuple
 
 from adapters.canonical.parts import Media
@@ -38,6 +38,15 @@ CAPABILITIES = frozenset(
 )
 """The closed set of capability names. ``mid_system``: a system message may stand amid the turns;
 ``schema_limits``: schemas that are enforced strictly may hold limits, such as ``maximum``."""
+
+
+SAMPLING_NEEDS = {
+    "seed": "seed",
+    "frequency_penalty": "penalties",
+    "presence_penalty": "penalties",
+    "logit_bias": "logit_bias",
+}
+"""Sampling fields that are hints: dropped and named where the model lacks the capability."""
 
 
 @record(frozen=True, slots=True)
@@ -97,6 +106,12 @@ class Facts:
     thinking: str = "manual"
     limit_name: str | None = None
     price: Price | None = None
+    unheard: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    """The sampling fields that are no more than hints, and that the model can't take."""
+
+    def __post_init__(self) -> None:
+        unheard = (name for name, need in SAMPLING_NEEDS.items() if not self.can(need))
+        object.__setattr__(self, "unheard", tuple(unheard))
 
     def can(self, capability: str) -> bool:
         """Whether the model has ``capability``."""
@@ -111,13 +126,8 @@ class Fitted(NamedTuple):
     adjusted: tuple[str, ...]
 
 
-SAMPLING_NEEDS = {
-    "seed": "seed",
-    "frequency_penalty": "penalties",
-    "presence_penalty": "penalties",
-    "logit_bias": "logit_bias",
-}
-"""Sampling fields that are hints: dropped and named where the model lacks the capability."""
+MEDIA_NEEDS = {"image": "images", "file": "files", "audio": "audio"}
+"""What a model has to be able to read."""
 
 
 def constrain(request: Request, facts: Facts) -> Fitted:
@@ -134,8 +144,8 @@ def constrain(request: Request, facts: Facts) -> Fitted:
         if getattr(sampling, name, None) not in (None, ()):
             changes[name] = () if name == "stop" else None
             dropped.append(name)
-    for name, capability in SAMPLING_NEEDS.items():
-        if getattr(sampling, name) is not None and not facts.can(capability):
+    for name in facts.unheard:
+        if getattr(sampling, name) is not None:
             changes[name] = None
             dropped.append(name)
     for group in facts.one_of:
@@ -177,17 +187,16 @@ def needs(request: Request) -> frozenset[str]:
     A missing native schema is no obstacle (section 7), so schemas are not listed.
     """
     wanted: set[str] = set()
-    if any(isinstance(tool, FunctionTool) for tool in request.tools or ()):
+    if request.tools and any(isinstance(tool, FunctionTool) for tool in request.tools):
         wanted.add("tools")
     if request.stream:
         wanted.add("streaming")
     if request.sampling.logprobs:
         wanted.add("logprobs")
-    kinds = {"image": "images", "file": "files", "audio": "audio"}
     for message in request.messages:
         for part in message.parts:
             if isinstance(part, Media):
-                wanted.add(kinds[part.kind])
+                wanted.add(MEDIA_NEEDS[part.kind])
     return frozenset(wanted)
 
 

@@ -107,6 +107,9 @@ def plan(
     :param random: a number in [0, 1), for ``weighted`` and for fair exploring.
     """
     listed = _as_listed(alias)
+    all_able = ask.fits is None and ask.needs <= alias.common
+    if all_able and alias.strategy == "priority" and breakers.all_closed:
+        return listed
     able: list[Candidate] = []
     skipped: dict[int, _Skip] = {}
     for candidate in listed.targets:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
-from adapters.canonical.facts import Facts
+from adapters.canonical.facts import CAPABILITIES, Facts
 from adapters.canonical.parts import Dialect
 from adapters.wire.call import Timeouts
 
@@ -128,11 +128,15 @@ class Alias:
     fenced: tuple[str, ...] = ()
     narrowest: int | None = field(init=False, repr=False, compare=False)
     """The smallest window of the targets, as far as known: what fits it fits everywhere."""
+    common: frozenset[str] = field(init=False, repr=False, compare=False)
+    """The capabilities that all targets have."""
 
     def __post_init__(self) -> None:
-        windows = [target.deployment.facts.window for target in self.targets]
-        known = [window for window in windows if window is not None]
-        object.__setattr__(self, "narrowest", min(known, default=None))
+        every = [target.deployment.facts for target in self.targets]
+        windows = [facts.window for facts in every if facts.window is not None]
+        object.__setattr__(self, "narrowest", min(windows, default=None))
+        common = frozenset.intersection(CAPABILITIES, *(facts.capabilities for facts in every))
+        object.__setattr__(self, "common", common)
 
     def __hash__(self) -> int:
         """By name: what is made once for an alias is found by it, and told apart by all of it."""

@@ -70,6 +70,17 @@ def test_an_alias_knows_its_narrowest_window(alias: Make, target: Make) -> None:
     assert replace(alias(wide, narrow), targets=(wide,)).narrowest == 9
 
 
+def test_an_alias_knows_what_all_its_targets_can(alias: Make, target: Make) -> None:
+    """What all can is looked for at none; what one lacks is, and leads round it."""
+    able, blind = target("a"), target("b", lacks=("images",))
+    assert alias(able).common - alias(able, blind).common == {"images"}
+    assert replace(alias(able, blind), targets=(able,)).common == alias(able).common
+    pool = alias(blind, able)
+    for fits in (None, PLAIN.fits):
+        assert made(pool, Ask(frozenset({"tools"}), fits)) == made(pool)
+        assert names(made(pool, Ask(frozenset({"images"}), fits))) == ["a"]
+
+
 def test_as_listed_is_what_ranking_by_priority_gives(alias: Make) -> None:
     """The plan of most calls is kept ready; the longer way, taken where a target is left out,
     comes to the same."""
