@@ -133,12 +133,14 @@ class Books:
 
         Goes on to its end although the caller be cancelled meanwhile.
         """
-        settled = settlement(self._call, one, fault, chain, last=last)
+        runtime = self._call.runtime
+        now = runtime.clock.monotonic()
+        settled = settlement(self._call, one, fault, chain, now, last=last)
         self._under_way = None
         self._closed = self._closed or last
-        self._tell(one, fault, settled)
-        self._call.runtime.leases.discard(one.id)
-        await shielded(self._call.runtime.store.settle_attempt(settled))
+        self._tell(one, fault, settled, now)
+        runtime.leases.discard(one.id)
+        await shielded(runtime.store.settle_attempt(settled))
         return settled.cost_nano
 
     async def cancelled(self, one: Try, chain: Sequence[Fault]) -> None:
@@ -151,10 +153,9 @@ class Books:
         with suppress(Fault):  # the store owes the row; a cancellation stays a cancellation
             await self.settle(one, fault, chain, last=True)
 
-    def _tell(self, one: Try, fault: Fault | None, settled: Settlement) -> None:
+    def _tell(self, one: Try, fault: Fault | None, settled: Settlement, now: float) -> None:
         runtime, name = self._call.runtime, one.deployment
-        now = runtime.clock.monotonic()
-        self._record(name, fault, probe=one.probe)
+        self._record(name, fault, now, probe=one.probe)
         if fault is None or fault.row.trips == "yes":
             taken = settled.ttft_ms
             if taken is None and fault is None:
@@ -177,20 +178,19 @@ class Books:
 
         def answered() -> None:
             one.probe = False
-            self._record(one.deployment, None, probe=True)
+            self._record(one.deployment, None, self._call.runtime.clock.monotonic(), probe=True)
 
         one.meter.on_first_content = answered
 
-    def _record(self, name: str, fault: Fault | None, *, probe: bool) -> None:
-        runtime = self._call.runtime
-        now = runtime.clock.monotonic()
-        policy = self._call.alias.breaker
-        runtime.breakers.record(name, policy, now, fault=fault, probe=probe)
+    def _record(self, name: str, fault: Fault | None, now: float, *, probe: bool) -> None:
+        call = self._call
+        call.runtime.breakers.record(name, call.alias.breaker, now, fault=fault, probe=probe)
 
     def unprobe(self, name: str, *, probe: bool) -> None:
         """Give back a probe that was taken for a try which never left."""
         if probe:
-            self._record(name, Fault("cancelled", self.gone), probe=True)
+            now = self._call.runtime.clock.monotonic()
+            self._record(name, Fault("cancelled", self.gone), now, probe=True)
 
     async def refused(self, fault: Fault, attempts: int) -> None:
         """Write down a call that ends without a further attempt."""

@@ -234,10 +234,10 @@ class _PartBooks(Books):
             probes.add(name)
         return "closed" if admission == "open" and name in probes else admission
 
-    def _record(self, name: str, fault: Fault | None, *, probe: bool) -> None:
+    def _record(self, name: str, fault: Fault | None, now: float, *, probe: bool) -> None:
         if probe:
             self._shared.probes.discard(name)
-        super()._record(name, fault, probe=probe)
+        super()._record(name, fault, now, probe=probe)
 
     def _row(self, one: Try) -> AttemptRow:
         number = next(self._shared.numbers)

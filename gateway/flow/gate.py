@@ -37,7 +37,7 @@ class Gate:
         self._held.extend(events)
         if self.holds_all or not any(map(is_content, events)):
             # the terminal has to reach the pump even while content is held back
-            return [e for e in events if type(e) in _ENDS]
+            return events[-1:] if _ends(events) else []
         self.committed = True
         held, self._held = self._held, []
         return held
@@ -46,4 +46,9 @@ class Gate:
         """What is still held of an answer that ended well, the terminal left out."""
         held, self._held = self._held, []
         self.committed = self.committed or bool(held)
-        return [event for event in held if type(event) not in _ENDS]
+        return held[:-1] if _ends(held) else held
+
+
+def _ends(events: list[Event]) -> bool:
+    """Whether the terminal is among ``events``: after it comes nothing."""
+    return bool(events) and type(events[-1]) in _ENDS

@@ -145,13 +145,12 @@ def status_of(fault: Fault | None, meter: Meter, *, committed: bool) -> Status:
 
 
 def settlement(
-    call: Call, one: Try, fault: Fault | None, chain: Sequence[Fault], *, last: bool
+    call: Call, one: Try, fault: Fault | None, chain: Sequence[Fault], now: float, *, last: bool
 ) -> Settlement:
     """The row's last words. ``fault`` is ``None`` for success; the ``last`` one ends the call,
     of which ``chain`` is what went wrong before."""
-    prepared, meter, clock = one.prepared, one.meter, call.runtime.clock
+    prepared, meter = one.prepared, one.meter
     used = consumed(prepared, meter, fault)
-    now = clock.monotonic()
     started = one.marks["opened"]
     terminal = meter.terminal
     usage, nano = used.usage, used.nano
@@ -160,7 +159,7 @@ def settlement(
     return Settlement(
         attempt_id=one.id,
         request_id=call.id,
-        ended_at=clock.wall(),
+        ended_at=call.runtime.clock.wall(),
         status=status,
         usage_source=used.source,
         input_tokens=usage.prompt,

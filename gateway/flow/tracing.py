@@ -8,6 +8,7 @@ and numbers, never content. Must not know who makes spans.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 
 from adapters.canonical.record import record
 from gateway.observe.traces import NO_SPAN, Span, TraceContext, Tracer, parse
@@ -31,16 +32,15 @@ class Trace:
 
     parent: TraceContext | None = None
     span: Span = NO_SPAN
+    context: TraceContext | None = field(init=False)
+    """What the call's tries are children of."""
+    id: str | None = field(init=False)
+    """The trace's id, for the ledger and the log."""
 
-    @property
-    def context(self) -> TraceContext | None:
-        """What the call's tries are children of."""
-        return self.parent if self.span.context is None else self.span.context
-
-    @property
-    def id(self) -> str | None:
-        """The trace's id, for the ledger and the log."""
-        return None if self.context is None else self.context.trace_id
+    def __post_init__(self) -> None:
+        context = self.parent if self.span.context is None else self.span.context
+        object.__setattr__(self, "context", context)
+        object.__setattr__(self, "id", None if context is None else context.trace_id)
 
 
 UNTRACED = Trace()

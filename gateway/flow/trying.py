@@ -130,19 +130,20 @@ class Trying(ABC):
 
     async def _ended(self, one: Try, fault: Fault | None) -> tuple[Outcome | None, Decision]:
         """Settle the row, then give the outcome or the next step."""
-        tries, now = self._tries, self._call.runtime.clock.monotonic()
-        if fault is not None and fault.phase == "total":
-            fault = self._out_of_time(one, fault)
+        tries = self._tries
         if fault is None:
             head = self._head(one, "ok") if one.head is None else one.head
             self._notes = head.attempts
             cost = await self._books.settle(one, None, tries.chain, last=True)
             return self._outcome(one, self._terminal(one), head, cost), DONE
+        if fault.phase == "total":
+            fault = self._out_of_time(one, fault)
         head = self._head(one, fault.kind)
         self._notes = head.attempts
         if fault.detail is not None:
             fault.detail = without_echo(fault.detail, one.prepared.encoded.call.body)
         committed = one.gate.committed
+        now = self._call.runtime.clock.monotonic()
         decision = self._reask(one, fault, now) or tries.after(fault, now, committed=committed)
         last = decision.action == "stop"
         one.pause = decision.delay
