@@ -22,7 +22,7 @@ from benchmarks.servers import Unfit, cpu_seconds, family, rss_bytes
 
 FIRST = replace(SCENARIOS[0], concurrency=1)
 """The call after a start."""
-SLOW = Scenario("slow stream", "paced-60-500", "chat", "call", 0, 0, 0)
+SLOW = Scenario("slow stream", "paced-60-500", "chat", "call", None, 0, 0)
 FEW, MANY, REST = 48, 208, 2.0
 """Slow streams, between which memory grows by what one holds; and seconds before each look."""
 

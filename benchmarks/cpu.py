@@ -8,8 +8,9 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from benchmarks.bars import Figure
 from benchmarks.load import Result, drive
-from benchmarks.scenarios import SCENARIOS, Scenario, config
+from benchmarks.scenarios import Scenario, config
 from benchmarks.servers import Unfit, cpu_seconds, floor, gateway, mock
 
 Side = tuple[int, int]
@@ -48,8 +49,8 @@ async def micros_of(side: Side, payload: bytes, number: int, at_once: int) -> fl
     return (cpu_seconds(pid) - before) * 1e6 / number
 
 
-async def table(scenarios: tuple[Scenario, ...], rounds: int, tell: Tell) -> None:
-    """All scenarios, a line each."""
+async def table(scenarios: tuple[Scenario, ...], rounds: int, tell: Tell) -> list[Figure]:
+    """All scenarios, a line each; their ratios."""
     tell(
         "| scenario | per | floor µs | gateway µs | ratio (range) | bar | |\n"
         "| --- | --- | --: | --: | --: | --: | --- |"
@@ -59,42 +60,19 @@ async def table(scenarios: tuple[Scenario, ...], rounds: int, tell: Tell) -> Non
         upstream = stack.enter_context(mock())
         low = stack.enter_context(floor(upstream))
         high = stack.enter_context(gateway(config(upstream, scenarios), folder))
-        for scenario in scenarios:
-            tell(await _row(scenario, low, high, rounds))
+        return [await _row(scenario, low, high, rounds, tell) for scenario in scenarios]
 
 
-async def _row(scenario: Scenario, low: Side, high: Side, rounds: int) -> str:
+async def _row(scenario: Scenario, low: Side, high: Side, rounds: int, tell: Tell) -> Figure:
     floors, gates = [], []
     for _ in range(rounds):
         floors.append((await measure(low, scenario, scenario.model)).micros)
         gates.append((await measure(high, scenario, scenario.alias)).micros)
     ratios = [gate / base for gate, base in zip(gates, floors, strict=True)]
-    ratio = statistics.median(ratios)
-    return (
+    figure = Figure(scenario.name, statistics.median(ratios), scenario.bar)
+    tell(
         f"| {scenario.name} | {scenario.per} | {statistics.median(floors):.1f} "
-        f"| {statistics.median(gates):.1f} | {ratio:.2f} ({min(ratios):.2f} to {max(ratios):.2f}) "
-        f"| {scenario.bar} | {'ok' if ratio <= scenario.bar else 'over'} |"
+        f"| {statistics.median(gates):.1f} "
+        f"| {figure.value:.2f} ({min(ratios):.2f} to {max(ratios):.2f}) | {figure.cells} |"
     )
-
-
-FEATURES: tuple[tuple[str, dict[str, str]], ...] = (
-    ("keys, limits, budget, ledger, metrics", {}),
-    ("a log line for each call as well", {"log_level": "info"}),
-    ("redaction as well", {"redaction": "mask"}),
-    ("durability full as well", {"durability": "full"}),
-)
-
-
-async def features(rounds: int, tell: Tell) -> None:
-    """The price of what can be switched on, on a call of the same dialect."""
-    scenario = SCENARIOS[0]
-    tell("| switched on | µs a call | ratio to floor |\n| --- | --: | --: |")
-    with tempfile.TemporaryDirectory() as folder, mock() as upstream, floor(upstream) as low:
-        for name, chosen in FEATURES:
-            with gateway(config(upstream, [scenario], **chosen), folder) as high:
-                floors, gates = [], []
-                for _ in range(rounds):
-                    floors.append((await measure(low, scenario, scenario.model)).micros)
-                    gates.append((await measure(high, scenario, scenario.alias)).micros)
-            gate, base = statistics.median(gates), statistics.median(floors)
-            tell(f"| {name} | {gate:.0f} | {gate / base:.2f} |")
+    return figure

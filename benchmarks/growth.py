@@ -8,6 +8,7 @@ import statistics
 import tempfile
 from pathlib import Path
 
+from benchmarks.bars import Figure
 from benchmarks.cpu import Side, Tell, micros_of
 from benchmarks.load import drive
 from benchmarks.runs import run_request
@@ -16,8 +17,8 @@ from benchmarks.servers import gateway, mock
 
 ROWS = 1_000_000
 BAR = 1.1
-CALL = Scenario("call", "whole", "chat", "call", 0, 0, 0)
-RUN = Scenario("run", "burst-20", "chat", "call", 0, 0, 0)
+CALL = Scenario("call", "whole", "chat", "call", None, 0, 0)
+RUN = Scenario("run", "burst-20", "chat", "call", None, 0, 0)
 UNITS = (
     ("call", CALL.payload(CALL.alias), 800, 16),
     ("run of one turn", run_request(RUN.alias, stream=True), 120, 8),
@@ -25,8 +26,8 @@ UNITS = (
 """What is measured: its name, its request, how many in a round, how many at a time."""
 
 
-async def growth(rounds: int, tell: Tell) -> None:
-    """The table's lines."""
+async def growth(rounds: int, tell: Tell) -> list[Figure]:
+    """The table's lines; its ratios."""
     tell(
         f"| unit | µs, empty | µs, {ROWS:,} rows of each kind | ratio (range) | bar | |\n"
         "| --- | --: | --: | --: | --: | --- |"
@@ -42,13 +43,12 @@ async def growth(rounds: int, tell: Tell) -> None:
             gateway(settings, folder) as fresh,
             gateway(full, folder) as grown,
         ):
-            for unit in UNITS:
-                await _row(unit, fresh, grown, rounds, tell)
+            return [await _row(unit, fresh, grown, rounds, tell) for unit in UNITS]
 
 
 async def _row(
     unit: tuple[str, bytes, int, int], fresh: Side, grown: Side, rounds: int, tell: Tell
-) -> None:
+) -> Figure:
     name, payload, number, at_once = unit
     pairs = []
     for side in (fresh, grown):
@@ -57,12 +57,13 @@ async def _row(
         low = await micros_of(fresh, payload, number, at_once)
         pairs.append((low, await micros_of(grown, payload, number, at_once)))
     ratios = [high / low for low, high in pairs]
-    ratio = statistics.median(ratios)
+    figure = Figure(f"{name}, {ROWS:,} rows", statistics.median(ratios), BAR)
     low, high = (statistics.median(side) for side in zip(*pairs, strict=True))
     tell(
-        f"| {name} | {low:.0f} | {high:.0f} | {ratio:.2f} ({min(ratios):.2f} to "
-        f"{max(ratios):.2f}) | {BAR} | {'ok' if ratio <= BAR else 'over'} |"
+        f"| {name} | {low:.0f} | {high:.0f} | {figure.value:.2f} ({min(ratios):.2f} to "
+        f"{max(ratios):.2f}) | {figure.cells} |"
     )
+    return figure
 
 
 def fill(path: Path, rows: int) -> None:

@@ -7,12 +7,18 @@ import contextlib
 import tempfile
 from collections.abc import Callable, Sequence
 
+from benchmarks.bars import Figure
 from benchmarks.cpu import Side, Tell
 from benchmarks.mock import WORD
 from benchmarks.scenarios import Scenario, config
 from benchmarks.servers import Unfit, floor, gateway, mock, rss_bytes
 
-SLOW = Scenario("slow stream", "paced-120-1000", "chat", "call", 0, 0, 0)
+SLOW = Scenario("slow stream", "paced-120-1000", "chat", "call", None, 0, 0)
+BAR = 40.0
+"""Kilobytes that an open stream may hold."""
+GROWTH_BAR = 1.0
+"""Per cent that open streams may hold more after minutes: what an allocator's pages come to. One
+leaked object of 100 bytes a chunk would be 40 per cent."""
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 FEW, MANY = 200, 1000
 WAVE = 16
@@ -22,25 +28,29 @@ SETTLE = 4.0
 """Seconds between the last stream's first bytes and the look at the memory."""
 
 
-async def memory(tell: Tell) -> None:
-    """The table's lines."""
+async def memory(tell: Tell) -> list[Figure]:
+    """The table's lines; what a stream holds."""
     tell(
-        f"| | idle MB | {FEW} streams | {MANY} streams | kB a stream |\n"
-        "| --- | --: | --: | --: | --: |"
+        f"| | idle MB | {FEW} streams | {MANY} streams | kB a stream | bar | |\n"
+        "| --- | --: | --: | --: | --: | --: | --- |"
     )
     with tempfile.TemporaryDirectory() as folder, mock() as upstream:
         with floor(upstream) as low:
-            tell(await _grown("floor", low, SLOW.payload(SLOW.model)))
+            await _grown("floor", low, SLOW.payload(SLOW.model), None, tell)
         with gateway(config(upstream, [SLOW]), folder) as high:
-            tell(await _grown("gateway", high, SLOW.payload(SLOW.alias)))
+            return [await _grown("gateway", high, SLOW.payload(SLOW.alias), BAR, tell)]
 
 
-async def _grown(name: str, side: Side, payload: bytes) -> str:
+async def _grown(name: str, side: Side, payload: bytes, most: float | None, tell: Tell) -> Figure:
     pid, port = side
     idle = rss_bytes(pid)
     few, many = await sizes(lambda: rss_bytes(pid), port, payload, (FEW, MANY))
-    each = (many - few) / (MANY - FEW) / 1000
-    return f"| {name} | {idle / 1e6:.0f} | {few / 1e6:.0f} | {many / 1e6:.0f} | {each:.1f} |"
+    figure = Figure("an open stream", (many - few) / (MANY - FEW) / 1000, most, " kB")
+    tell(
+        f"| {name} | {idle / 1e6:.0f} | {few / 1e6:.0f} | {many / 1e6:.0f} | {figure.value:.1f} "
+        f"| {figure.cells} |"
+    )
+    return figure
 
 
 async def sizes(
@@ -67,15 +77,16 @@ async def sizes(
     return seen
 
 
-async def held(tell: Tell, minutes: float = 10.0) -> None:
+async def held(tell: Tell, minutes: float = 10.0) -> list[Figure]:
     """What slow streams hold more after they were open for long; each goes on saying a word a
     second."""
     lasting = Scenario(
-        "lasting stream", f"paced-{int(minutes * 60) + 120}-1000", "chat", "call", 0, 0, 0
+        "lasting stream", f"paced-{int(minutes * 60) + 120}-1000", "chat", "call", None, 0, 0
     )
     tell(
-        f"| {MANY} streams | MB after half a minute | after {minutes:g} minutes | growth |\n"
-        "| --- | --: | --: | --: |"
+        f"| {MANY} streams | MB after half a minute | after {minutes:g} minutes | growth "
+        "| bar | |\n"
+        "| --- | --: | --: | --: | --: | --- |"
     )
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
@@ -92,8 +103,12 @@ async def held(tell: Tell, minutes: float = 10.0) -> None:
         for reader in readers:
             reader.cancel()
         await asyncio.gather(*readers, return_exceptions=True)
-    share = (after - before) / before
-    tell(f"| gateway | {before / 1e6:.1f} | {after / 1e6:.1f} | {100 * share:+.1f} % |")
+    figure = Figure("growth of open streams", 100 * (after / before - 1), GROWTH_BAR, " %")
+    tell(
+        f"| gateway | {before / 1e6:.1f} | {after / 1e6:.1f} | {figure.value:+.1f} % "
+        f"| {figure.cells} |"
+    )
+    return [figure]
 
 
 async def _read(stream: Stream) -> None:

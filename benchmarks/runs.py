@@ -20,7 +20,7 @@ MODEL = "paced-300-10"
 """Three seconds of one delta every 10 ms; the run puts together what comes within 50 ms."""
 
 _AT = re.compile(rb'"at":([\d.]+)')
-_CHUNK = Scenario("paced chunk", PACED, "chat", "chunk", 0, 32, 16)
+_CHUNK = Scenario("paced chunk", PACED, "chat", "chunk", None, 32, 16)
 
 
 @dataclass(slots=True)
@@ -45,7 +45,7 @@ async def subscribers(rounds: int, tell: Tell) -> None:
         "| ratio of that to a floor's chunk | ms until read: p50 | p99 |\n"
         "| --- | --: | --: | --: | --: | --: | --: |"
     )
-    spec = Scenario("run", MODEL, "chat", "call", 0, 0, 0, path=CHAT)
+    spec = Scenario("run", MODEL, "chat", "call", None, 0, 0, path=CHAT)
     with tempfile.TemporaryDirectory() as folder, mock() as upstream, floor(upstream) as low:
         base = [(await measure(low, _CHUNK, _CHUNK.model)).micros for _ in range(rounds)]
         with gateway(config(upstream, [spec]), folder) as high:

@@ -38,14 +38,21 @@ pool = 2000
 [[keys]]
 name = "bench"
 key = "${{BENCH_KEY}}"
-limits = {{ rpm = 100000000, tpm = 100000000000, concurrent = 10000, usd_per_day = 1000000.0 }}
+limits = {{ {limits} }}
 """
 ALIAS = """
 [models."{dialect}/{model}"]
 targets = [{{ provider = "{dialect}", model = "{model}" }}]
 """
-EVERYTHING = {"durability": "normal", "log_level": "error", "redaction": "off"}
-"""Keys, limits, budget, ledger and metrics are always on; these can be chosen."""
+RATES = "rpm = 100000000, tpm = 100000000000, concurrent = 10000"
+BUDGET = "usd_per_day = 1000000.0"
+EVERYTHING = {
+    "durability": "normal",
+    "log_level": "error",
+    "redaction": "off",
+    "limits": f"{RATES}, {BUDGET}",
+}
+"""Keys, ledger and metrics are always on; these can be chosen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +114,25 @@ SCENARIOS = (
     Scenario("paced chunk, to Responses", PACED, "responses", "chunk", 1.8, 64, 16),
     Scenario("burst chunk, same dialect", BURST, "chat", "chunk", 1.5, 192, 16),
 )
+
+MORE = (
+    Scenario("call, same dialect, c=64", "whole", "chat", "call", None, 1920, 64),
+    Scenario("call, same dialect, c=256", "whole", "chat", "call", None, 2560, 256),
+    Scenario(
+        "call, 100 kB prompt, to Messages", "whole", "messages", "call", 1.5, 600, 16, 100_000
+    ),
+    Scenario(
+        "call, 100 kB prompt, to Responses", "whole", "responses", "call", 1.5, 600, 16, 100_000
+    ),
+    Scenario(
+        *("paced chunk, Messages to Responses", PACED, "responses", "chunk", 1.8, 64, 16),
+        path=MESSAGES,
+    ),
+    Scenario("burst chunk, to Messages", BURST, "messages", "chunk", None, 192, 16),
+    Scenario("burst chunk, to Responses", BURST, "responses", "chunk", None, 192, 16),
+)
+"""What the whole matrix has beside them. More callers than 16, and bursts across dialects, are
+reported without a bar."""
 
 
 def config(upstream: str, scenarios: Iterable[Scenario], **chosen: str) -> str:

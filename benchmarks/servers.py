@@ -33,10 +33,17 @@ def free_port() -> int:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Time that a process has run so far, all its living threads, to the microsecond: the clock
-    ticks of ``/proc/PID/stat`` are too coarse for a short run."""
-    tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
-    return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
+    """Time that a process has run so far, all its living threads."""
+    return sum(thread_seconds(pid).values())
+
+
+def thread_seconds(pid: int) -> dict[int, float]:
+    """The same of each thread, by its id (the main thread's is ``pid``), to the microsecond: the
+    clock ticks of ``/proc/PID/stat`` are too coarse for a short run."""
+    return {
+        int(task.parent.name): int(task.read_text().split()[0]) / 1e9
+        for task in Path(f"/proc/{pid}/task").glob("*/schedstat")
+    }
 
 
 def rss_bytes(pid: int) -> int:

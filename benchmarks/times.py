@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
+from benchmarks.bars import Figure
 from benchmarks.cpu import Side, Tell
 from benchmarks.load import drive
 from benchmarks.scenarios import Scenario, config
@@ -17,28 +18,44 @@ CONCURRENCY = (1, 16, 64, 256)
 QUIET = 0.05
 """Seconds that each of 16 callers rests between two calls, so that no queue forms."""
 
+FIRST_BARS = (("p50", 1.0), ("p99", 5.0))
+"""Milliseconds that a stream's first bytes may come later, with 16 callers that rest and
+durability normal."""
+START_BAR = 0.7
+"""Seconds that the first answer may come later after a start."""
+
 Starter = Callable[[], AbstractContextManager[Side]]
 
-CALL = Scenario("call", "whole", "chat", "call", 0, 0, 0)
-STREAM = Scenario("stream", "burst-20", "chat", "call", 0, 0, 0)
+CALL = Scenario("call", "whole", "chat", "call", None, 0, 0)
+STREAM = Scenario("stream", "burst-20", "chat", "call", None, 0, 0)
 
 
-async def latency(tell: Tell) -> None:
-    """Milliseconds added to a call, and to a stream's first bytes."""
+async def latency(tell: Tell) -> list[Figure]:
+    """Milliseconds added to a call, and to a stream's first bytes; those that have a bar."""
     tell(
         "| durability | callers | call: p50 | p99 | first bytes of a stream: p50 | p99 |\n"
         "| --- | --- | --: | --: | --: | --: |"
     )
     with tempfile.TemporaryDirectory() as folder, mock() as upstream, floor(upstream) as low:
+        figures: list[Figure] = []
         for durability in ("normal", "full"):
             settings = config(upstream, (CALL, STREAM), durability=durability)
             with gateway(settings, folder) as high:
-                tell(await _added(durability, low, high, 16, QUIET))
+                rested = await _added(low, high, 16, QUIET)
+                tell(_told(durability, 16, QUIET, rested))
                 for callers in CONCURRENCY:
-                    tell(await _added(durability, low, high, callers, 0.0))
+                    added = await _added(low, high, callers, 0.0)
+                    tell(_told(durability, callers, 0.0, added))
+            if durability == "normal":
+                figures = [
+                    Figure(f"first bytes of a stream, {name}", value, most, " ms")
+                    for (name, most), value in zip(FIRST_BARS, rested[2:], strict=True)
+                ]
+        return figures
 
 
-async def _added(durability: str, low: Side, high: Side, callers: int, pause: float) -> str:
+async def _added(low: Side, high: Side, callers: int, pause: float) -> list[float]:
+    """Milliseconds: a call's p50 and p99, and those of a stream's first bytes."""
     calls = max(400, callers * 12)
     figures: list[float] = []
     for scenario in (CALL, STREAM):
@@ -52,10 +69,15 @@ async def _added(durability: str, low: Side, high: Side, callers: int, pause: fl
             seconds.append(result.whole if scenario is CALL else result.first)
         base, ours = seconds
         figures += [
-            statistics.median(ours) - statistics.median(base),
-            _p99(ours) - _p99(base),
+            1000 * (statistics.median(ours) - statistics.median(base)),
+            1000 * (_p99(ours) - _p99(base)),
         ]
-    shown = " | ".join(f"{1000 * seconds:.2f}" for seconds in figures)
+    return figures
+
+
+def _told(durability: str, callers: int, pause: float, added: Sequence[float]) -> str:
+    """A line of the table."""
+    shown = " | ".join(f"{value:.2f}" for value in added)
     rest = f", each resting {pause * 1000:.0f} ms" if pause else ", never resting"
     return f"| {durability} | {callers}{rest} | {shown} |"
 
@@ -64,17 +86,21 @@ def _p99(values: Sequence[float]) -> float:
     return sorted(values)[int(len(values) * 0.99)]
 
 
-async def start(tell: Tell, rounds: int = 5) -> None:
-    """From starting the process to its first answer."""
+async def start(tell: Tell, rounds: int = 5) -> list[Figure]:
+    """From starting the process to its first answer; the seconds more than the floor's."""
     tell("| | seconds to the first answer |\n| --- | --: |")
     with tempfile.TemporaryDirectory() as folder, mock() as upstream:
         starters: tuple[tuple[str, str, Starter], ...] = (
             ("floor", CALL.model, lambda: floor(upstream)),
             ("gateway", CALL.alias, lambda: gateway(config(upstream, [CALL]), folder)),
         )
+        medians: list[float] = []
         for name, model, starter in starters:
             seconds = [await _first_answer(starter, CALL.payload(model)) for _ in range(rounds)]
-            tell(f"| {name} | {statistics.median(seconds):.2f} |")
+            medians.append(statistics.median(seconds))
+            tell(f"| {name} | {medians[-1]:.2f} |")
+    base, ours = medians
+    return [Figure("start, beyond the floor's", ours - base, START_BAR, " s")]
 
 
 async def _first_answer(starter: Starter, payload: bytes) -> float:

@@ -21,8 +21,8 @@ from benchmarks.scenarios import SCENARIOS, Scenario
 from benchmarks.servers import Unfit, family
 
 ROOT = Path(__file__).parents[2]
-CALL = Scenario(peers.CALL, "whole", "chat", "call", 0, 32, 16)
-STREAM = Scenario(peers.CHUNK, "burst-20", "chat", "chunk", 0, 16, 16)
+CALL = Scenario(peers.CALL, "whole", "chat", "call", None, 32, 16)
+STREAM = Scenario(peers.CHUNK, "burst-20", "chat", "chunk", None, 16, 16)
 ROUTES = [("chat", "whole"), ("messages", "paced-100-10")]
 
 RELAY = (
