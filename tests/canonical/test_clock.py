@@ -25,3 +25,10 @@ def test_what_is_made_later_sorts_later(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(SystemClock, "wall", staticmethod(lambda: 1_700_000_000.01))
     later = {SystemClock().new_id("") for _ in range(9)}
     assert max(earlier) < min(later)
+
+
+def test_one_clock_counts_on_even_where_its_time_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SystemClock, "wall", staticmethod(lambda: 1_700_000_000.0))
+    clock = SystemClock()
+    made = [clock.new_id("") for _ in range(MANY)]
+    assert made == sorted(made)
