@@ -20,7 +20,7 @@ from typing import Any
 
 from adapters.canonical.faults import Fault
 from gateway.store import rows, statements
-from gateway.store.base import Opened, Settlement
+from gateway.store.base import Opened, RequestEnd, Settlement
 from gateway.store.entries import Attempt, Call, Close, Entry, Open, Settle
 from gateway.store.limits import Account
 from gateway.store.periods import day_of
@@ -45,18 +45,15 @@ class Rollup:
         self.sums = list(map(add, self.sums, amounts))
 
     def add_call(self, *, refused: bool = False) -> None:
-        """One more has ended."""
+        """One more has ended, apart from any attempt."""
         self.sums[_REQUESTS] += 1
         self.sums[_REFUSED] += refused
 
 
 @dataclass(slots=True)
 class Writes:
-    """Rows to write; the values are in the order of ``rows``.
-
-    ``attempts`` begin and ``closed`` end with the call's id, ``settled`` end with the attempt's;
-    ``kept`` are pairs of a new lease and a call's id.
-    """
+    """Rows to write; the values are as ``rows`` makes them, ``kept`` are pairs of a new lease and
+    a call's id."""
 
     requests: list[tuple[Any, ...]] = field(default_factory=list)
     attempts: list[tuple[Any, ...]] = field(default_factory=list)
@@ -88,12 +85,13 @@ def batches(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
     current: list[Entry] = []
     opened: set[str] = set()
     for entry in entries:
-        if opened and entry.needs in opened:
+        if isinstance(entry, Open):
+            opened.add(entry.row.id)
+            opened.add(entry.row.request_id)
+        elif opened and entry.needs in opened:
             yield current
             current, opened = [], set()
         current.append(entry)
-        if isinstance(entry, Open):
-            opened.update((entry.row.id, entry.row.request_id))
     if current:
         yield current
 
@@ -110,6 +108,7 @@ class Batch:
         "_opens",
         "_size",
         "begun",
+        "refused",
         "settlements",
         "writes",
     )
@@ -134,6 +133,8 @@ class Batch:
         self.writes = Writes()
         self.begun: list[Attempt] = []
         """The first attempts of calls that :meth:`decide` has opened, as they will be loaded."""
+        self.refused: set[str] = set()
+        """Keys whose accounts :meth:`decide` has refused something."""
 
     @property
     def request_ids(self) -> list[str]:
@@ -170,27 +171,22 @@ class Batch:
             results[place] = self._open(entry)
         return results
 
-    def _account(self, key_id: str) -> Account:
-        return self.writes.accounts.setdefault(key_id, self._accounts[key_id])
-
     def _open(self, entry: Open) -> Opened | Fault:
-        row, hold = entry.row, entry.hold
+        request, row, hold, writes = entry.request, entry.row, entry.hold, self.writes
         account = self._accounts[hold.key_id]
         try:
             rates = account.take(hold, row.at)
         except Fault as refusal:
+            self.refused.add(hold.key_id)
             return refusal
-        self._account(hold.key_id)
-        writes = self.writes
-        if entry.request is not None:
-            writes.requests.append(
-                rows.request_values(entry.request, hold.lease_until, hold.new_call)
-            )
-            self.begun.append(Attempt.begun(entry.request, row, account.day, hold.new_call))
+        writes.accounts[hold.key_id] = account
+        lease, day = hold.lease_until, account.day
+        if request is not None:
+            writes.requests.append(rows.request_values(request, lease, hold.new_call))
+            self.begun.append(Attempt.begun(Call.begun(request, hold.new_call), row, day))
         else:
-            writes.kept.append((hold.lease_until, row.request_id))
-        opened = rows.attempt_values(row, account.day, hold.lease_until)
-        writes.attempts.append((row.request_id, *opened))
+            writes.kept.append((lease, row.request_id))
+        writes.attempts.append(rows.attempt_values(row, day, lease))
         return Opened(rates)
 
     def _settle(self, end: Settlement) -> None:
@@ -198,51 +194,52 @@ class Batch:
         if attempt is None:
             return  # settled already: the first settlement stands
         counts = _counts(end)
-        if min(counts) < 0 or (end.cost_nano or 0) < 0:
-            end, counts = _unknown(end), (0,) * len(counts)
-        reserved = attempt.reserved_nano
+        if min(counts) < 0:
+            end = _unknown(end)
+            counts = _counts(end)
+        call, reserved = attempt.call, attempt.reserved_nano
         charge = reserved if end.cost_nano is None else end.cost_nano
         overrun = max(0, charge - reserved, end.overrun_nano)
-        account = self._account(attempt.call.key_id)
+        account = self.writes.accounts[call.key_id] = self._accounts[call.key_id]
         account.settle(reserved, charge, attempt.day)
         tokens = _real_tokens(end)
         if tokens is not None:
             account.retoken(attempt.at, attempt.reserved_tokens, tokens)
-        self.writes.settled.append((*rows.settled_values(end, charge, overrun), attempt.id))
-        rollup = self._rollup(attempt.day, attempt.call, attempt.provider, attempt.model)
-        rollup.add(_amounts(end, counts, charge, overrun))
+        self.writes.settled.append(rows.settled_values(end, charge, overrun))
+        ended = False
         if end.request is None:
             alive_until = end.ended_at + end.pause + BETWEEN_ATTEMPTS
-            self.writes.kept.append((alive_until, attempt.call.id))
-        elif self._end_call(attempt.call.id, rows.request_end_values(end.request, end.ended_at)):
-            rollup.add_call()
+            self.writes.kept.append((alive_until, call.id))
+        else:
+            ended = self._end_call(call.id, end.request, end.ended_at)
+        rollup = self._rollup(attempt.day, call, attempt.provider, attempt.model)
+        rollup.add(_amounts(end, counts, charge, overrun, ended))
 
     def _close(self, entry: Close) -> None:
-        call = self._calls.get(entry.request_id)
-        ended = rows.request_end_values(entry.end, entry.at)
-        if call is not None and self._end_call(call.id, ended):
+        call, row = self._calls.get(entry.request_id), entry.request
+        if call is not None:
+            self._end_call(call.id, entry.end, entry.at)
             self._rollup(day_of(call.at), call, "", "").add_call()
-        elif entry.request is not None and entry.request_id not in self._known:
-            row = entry.request
+        elif row is not None and row.id not in self._known:
             self.writes.requests.append(rows.request_values(row, entry.at, holds_slot=False))
-            self.writes.closed.append((*ended, row.id))
+            self.writes.closed.append(rows.request_end_values(entry.end, entry.at, row.id))
             refused = Call.begun(row, holds_slot=False)
             self._rollup(day_of(row.at), refused, "", "").add_call(refused=True)
             self._known.add(row.id)
 
-    def _end_call(self, request_id: str, ended: tuple[Any, ...]) -> bool:
+    def _end_call(self, request_id: str, end: RequestEnd, at: float) -> bool:
         """Write a call's end and free its place; false where it had ended before."""
         call = self._calls.pop(request_id, None)
         if call is None:
             return False
-        self.writes.closed.append((*ended, request_id))
+        self.writes.closed.append(rows.request_end_values(end, at, request_id))
         if call.holds_slot:
-            self._account(call.key_id).release_call()
+            account = self.writes.accounts[call.key_id] = self._accounts[call.key_id]
+            account.release_call()
         return True
 
     def _rollup(self, day: int, call: Call, provider: str, model: str) -> Rollup:
-        prompt = call.prompt if call.prompt is not None else ""
-        key = (day, call.project, call.key_id, call.alias, provider, model, prompt)
+        key = (day, call.project, call.key_id, call.alias, provider, model, call.prompt or "")
         rollup = self.writes.rollups.get(key)
         if rollup is None:
             rollup = self.writes.rollups[key] = Rollup(call.key_name)
@@ -250,28 +247,30 @@ class Batch:
 
 
 def _counts(end: Settlement) -> tuple[int, ...]:
+    """What a provider tells: tokens and, last, the cost; what is unknown counts as nothing."""
     return (
         end.input_tokens or 0,
         end.output_tokens or 0,
         end.cache_read_tokens or 0,
         end.cache_write_tokens or 0,
         end.reasoning_tokens or 0,
+        end.cost_nano or 0,
     )
 
 
 def _amounts(
-    end: Settlement, counts: tuple[int, ...], charge: int, overrun: int
+    end: Settlement, counts: tuple[int, ...], charge: int, overrun: int, ended: bool
 ) -> tuple[int, ...]:
-    """What an attempt adds to the sums; what is unknown adds nothing."""
+    """What an attempt adds to the sums, its call's end included."""
     guessed = end.cost_nano is None or end.usage_source != "provider"
     return (
-        0,  # its call is counted when that ends
+        ended,
         1,
         0,
         end.fault is not None,
         end.usage_source == "unknown",
         end.usage_source == "estimated",
-        *counts,
+        *counts[:-1],
         charge,
         charge if guessed else 0,
         overrun,

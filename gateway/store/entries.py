@@ -104,8 +104,8 @@ class Attempt(NamedTuple):
         return cls._make([*values[:9], Call._make(values[9:])])
 
     @classmethod
-    def begun(cls, request: RequestRow, row: AttemptRow, day: int, holds_slot: bool) -> Attempt:
-        """As it is loaded once both rows are written."""
+    def begun(cls, call: Call, row: AttemptRow, day: int) -> Attempt:
+        """As it is loaded once its row, the first of ``call``, is written."""
         return cls(
             row.id,
             row.number,
@@ -116,7 +116,7 @@ class Attempt(NamedTuple):
             row.reserved_tokens,
             row.reserved_nano,
             True,
-            Call.begun(request, holds_slot),
+            call,
         )
 
 

@@ -15,7 +15,7 @@ budget's day and month never go back.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Any, NamedTuple
@@ -29,7 +29,6 @@ from gateway.store.periods import DAY, day_of, month_end, month_of
 WINDOW = 60
 """Seconds over which ``rpm`` and ``tpm`` are counted."""
 
-_RATES = ("requests", "tokens")
 FREE_SOON = 1.0
 """Seconds to wait for what others hold now and will give back: nobody knows when."""
 
@@ -119,8 +118,13 @@ class Window:
         return 0.0
 
     def empty_in(self, now: float) -> float:
-        """Seconds until all that is counted now has left the window."""
-        return max(self.slots[::3]) + WINDOW + 1 - now if self.slots else 0.0
+        """Seconds until all that is counted has left the window, after :meth:`advance`."""
+        if not self.slots:
+            return 0.0
+        latest = self.slots[-3]
+        if latest != int(now):  # else it is: nothing is later than now
+            latest = max(self.slots[::3])
+        return latest + WINDOW + 1 - now
 
 
 @dataclass(slots=True)
@@ -179,10 +183,9 @@ class Account:
         self.reserved_nano += hold.nano
         if hold.new_call:
             self.in_flight += 1
-        limits = hold.limits
-        if limits.rpm is not None or limits.tpm is not None:
+        if hold.limits.rpm is not None or hold.limits.tpm is not None:
             self.window.add(int(now), 1 if hold.new_call else 0, hold.tokens)
-        return self.rates(limits, now)
+        return self.rates(hold.limits, now)
 
     def settle(self, reserved: int, charge: int, day: int) -> None:
         """Give back a reservation and book its real cost on the day that it was taken."""
@@ -207,76 +210,73 @@ class Account:
         states: dict[str, RateState] = {}
         if limits.rpm is None and limits.tpm is None:
             return states
-        reset = self.window.empty_in(now)
-        for used, name, limit in zip(
-            self.window.sums, _RATES, (limits.rpm, limits.tpm), strict=True
-        ):
-            if limit is not None:
-                states[name] = RateState(limit, max(0, limit - used), reset)
+        reset, (requests, tokens) = self.window.empty_in(now), self.window.sums
+        if limits.rpm is not None:
+            states["requests"] = RateState(limits.rpm, max(0, limits.rpm - requests), reset)
+        if limits.tpm is not None:
+            states["tokens"] = RateState(limits.tpm, max(0, limits.tpm - tokens), reset)
         return states
 
     def _over_budget(self, hold: Hold, now: float) -> Refusal | None:
-        limits = hold.limits
-        budgets = (
-            ("usd_total", "whole", limits.nano_total, self.total_nano, None),
-            (
-                "usd_per_month",
-                "monthly",
-                limits.nano_per_month,
-                self.month_nano,
-                month_end(self.day) * DAY - now,
-            ),
-            (
-                "usd_per_day",
-                "daily",
-                limits.nano_per_day,
-                self.day_nano,
-                (self.day + 1) * DAY - now,
-            ),
-        )
-        for name, word, limit, spent, renewed in budgets:
-            if limit is None:
-                continue
-            if limit == 0 or hold.nano > limit:
-                renewed = None  # a new day does not make the budget larger
-            elif spent + self.reserved_nano + hold.nano <= limit:
-                continue
-            elif spent + hold.nano <= limit:
-                renewed = FREE_SOON
-            left = limit - spent - self.reserved_nano
-            return Refusal(
-                "budget_exceeded", name, _too_dear(hold.nano, left, word, limit), renewed
-            )
+        limits, wanted = hold.limits, self.reserved_nano + hold.nano
+        for name, limit, spent in (
+            ("usd_total", limits.nano_total, self.total_nano),
+            ("usd_per_month", limits.nano_per_month, self.month_nano),
+            ("usd_per_day", limits.nano_per_day, self.day_nano),
+        ):
+            if limit is not None and (limit == 0 or spent + wanted > limit):
+                return self._no_money(name, limit, spent, hold.nano, now)
         return None
+
+    def _no_money(self, name: str, limit: int, spent: int, nano: int, now: float) -> Refusal:
+        word, ends = _BUDGETS[name]
+        if limit == 0 or nano > limit:
+            renewed = None  # a new day does not make the budget larger
+        elif spent + nano <= limit:
+            renewed = FREE_SOON
+        else:
+            renewed = ends(self.day) * DAY - now if ends else None
+        left = limit - spent - self.reserved_nano
+        return Refusal("budget_exceeded", name, _too_dear(nano, left, word, limit), renewed)
 
     def _over_rate(self, hold: Hold, now: float) -> Refusal | None:
         """The refusal that lasts longest; ``None`` where everything fits."""
-        limits, found = hold.limits, []
-        most = limits.concurrent
-        if hold.new_call and most is not None and self.in_flight >= most:
+        limits, (requests, tokens) = hold.limits, self.window.sums
+        most = limits.concurrent if hold.new_call else None
+        found = []
+        if most is not None and self.in_flight >= most:
             message = f"This key may have {most} calls under way at once, and has."
             found.append(
                 Refusal("rate_limited", "concurrent", message, FREE_SOON if most else None)
             )
-        rates = (
-            ("rpm", "requests", limits.rpm, 0, 1 if hold.new_call else 0),
-            ("tpm", "tokens", limits.tpm, 1, hold.tokens),
-        )
-        for name, word, limit, column, wanted in rates:
-            if limit is None or (limit > 0 and wanted == 0):
+        for name, limit, used, wanted in (
+            ("rpm", limits.rpm, requests, 1 if hold.new_call else 0),
+            ("tpm", limits.tpm, tokens, hold.tokens),
+        ):
+            if limit is None or (limit > 0 and (wanted == 0 or used + wanted <= limit)):
                 continue
-            excess = self.window.sums[column] + wanted - limit
-            if limit > 0 and excess <= 0:
-                continue
-            fits = limit > 0 and wanted <= limit
-            wait = self.window.wait(column, excess, now) if fits else None
-            message = f"This key's limit is {limit} {word} a minute"
-            if wait is None:
-                message += f"; this call counts as {wanted}, so waiting does not help."
-            else:
-                message += f". There is room in {ceil(wait)} s."
-            found.append(Refusal("rate_limited", name, message, wait))
-        return max(found, key=_lasting, default=None)
+            found.append(self._no_room(name, limit, used, wanted, now))
+        return max(found, key=_lasting) if found else None
+
+    def _no_room(self, name: str, limit: int, used: int, wanted: int, now: float) -> Refusal:
+        word, column = _RATES[name]
+        message = f"This key's limit is {limit} {word} a minute"
+        if limit == 0 or wanted > limit:
+            message += f"; this call counts as {wanted}, so waiting does not help."
+            return Refusal("rate_limited", name, message, None)
+        wait = self.window.wait(column, used + wanted - limit, now)
+        message += f". There is room in {ceil(wait)} s."
+        return Refusal("rate_limited", name, message, wait)
+
+
+_BUDGETS: Mapping[str, tuple[str, Callable[[int], int] | None]] = {
+    "usd_total": ("whole", None),
+    "usd_per_month": ("monthly", month_end),
+    "usd_per_day": ("daily", lambda day: day + 1),
+}
+"""In words, and with what day a budget is renewed."""
+_RATES = {"rpm": ("requests", 0), "tpm": ("tokens", 1)}
+"""In words, and which of a window's sums."""
 
 
 def _too_dear(nano: int, left: int, which: str, limit: int) -> str:

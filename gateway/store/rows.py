@@ -88,8 +88,8 @@ ATTEMPT_END = [
     "dropped",
     "adjusted",
     "injected",
-    "timings",
     "counts",
+    "timings",
 ]
 """Columns of ``attempts`` that are written when it is settled."""
 
@@ -135,6 +135,8 @@ STRUCTURED: dict[str, Any] = {
 }
 """Columns that hold JSON, and what ``NULL`` stands for in them."""
 
+_NO_NOTES = (None, None, None, None)
+
 BOOLEAN = frozenset({"stream", "holds_slot", "usage_invalid"})
 
 
@@ -178,8 +180,9 @@ def request_values(row: RequestRow, lease_until: float, holds_slot: bool) -> tup
     )
 
 
-def request_end_values(end: RequestEnd, ended_at: float) -> tuple[Any, ...]:
-    """The values of :data:`REQUEST_END`. A status of 0 means that no answer was sent."""
+def request_end_values(end: RequestEnd, ended_at: float, request_id: str) -> tuple[Any, ...]:
+    """The values of :data:`REQUEST_END`, and whose they are. A status of 0 means that no answer
+    was sent."""
     return (
         end.status,
         end.http_status or None,
@@ -188,12 +191,14 @@ def request_end_values(end: RequestEnd, ended_at: float) -> tuple[Any, ...]:
         end.attempts,
         packed(end.timings),
         ended_at,
+        request_id,
     )
 
 
 def attempt_values(row: AttemptRow, day: int, lease_until: float) -> tuple[Any, ...]:
-    """The values of :data:`ATTEMPT`."""
+    """The call's id, and the values of :data:`ATTEMPT`."""
     return (
+        row.request_id,
         row.id,
         row.number,
         row.kind,
@@ -212,7 +217,7 @@ def attempt_values(row: AttemptRow, day: int, lease_until: float) -> tuple[Any, 
 
 
 def settled_values(end: Settlement, charged_nano: int, overrun_nano: int) -> tuple[Any, ...]:
-    """The values of :data:`ATTEMPT_END`."""
+    """The values of :data:`ATTEMPT_END`, and whose they are."""
     return (
         end.status,
         end.usage_source,
@@ -234,9 +239,14 @@ def settled_values(end: Settlement, charged_nano: int, overrun_nano: int) -> tup
         end.upstream_status,
         end.upstream_request_id,
         end.model_reported,
-        packed(end.dropped),
-        packed(end.adjusted),
-        packed(end.injected),
+        *_notes(end),
         packed(end.timings),
-        packed(end.counts),
+        end.attempt_id,
     )
+
+
+def _notes(end: Settlement) -> tuple[str | None, ...]:
+    """What is seldom there."""
+    if end.dropped or end.adjusted or end.injected or end.counts:
+        return packed(end.dropped), packed(end.adjusted), packed(end.injected), packed(end.counts)
+    return _NO_NOTES

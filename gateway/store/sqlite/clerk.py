@@ -128,10 +128,10 @@ class Clerk:
     def _remember(self, batch: Batch) -> None:
         """What was written is known. An account that only refused was not: a refusal may have
         moved its time on, in memory alone."""
-        for key_id in batch.key_ids:
-            if key_id not in batch.writes.accounts:
-                del self._accounts[key_id]
-        self._attempts.update((attempt.call.id, attempt) for attempt in batch.begun)
+        for key_id in batch.refused.difference(batch.writes.accounts):
+            del self._accounts[key_id]
+        for attempt in batch.begun:
+            self._attempts[attempt.call.id] = attempt
 
 
 def _calls(conn: sqlite3.Connection, ids: Sequence[str]) -> list[tuple[Call, bool]]:
