@@ -11,7 +11,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, MutableMapping
 from typing import Any
+from urllib.parse import unquote
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import (
     HEADER_RE,
     HEADER_VALUE_RE,
@@ -27,6 +29,9 @@ Left = Callable[[], None]
 Header = tuple[bytes, bytes]
 
 _HEAD = b"HTTP/1.1 "
+_AHEAD = 256 * 1024
+"""Bytes of a body that are read before anybody asks for them. Most long prompts are within it: to
+stop a socket for them and let it go on would cost more than to read them."""
 _BODILESS = frozenset({204, 304})
 
 
@@ -46,20 +51,41 @@ class Coalescing(HttpToolsProtocol):
         self.held = HeadsHeld(transport, self.loop)
         super().connection_made(self.held)  # type: ignore[arg-type]
         self.pipeline = Few()  # type: ignore[assignment]
-        _slim(self.flow._is_writable_event)
+        self.flow._is_writable_event = Rung(rung=True)
 
     def on_headers_complete(self) -> None:
-        """As uvicorn's, with a :class:`Line` among the scope's extensions."""
-        super().on_headers_complete()
-        _slim(self.cycle.message_event)
-        self.scope["extensions"] = {_LINE: Line(self, self.cycle)}  # type: ignore[dict-item]
+        """As uvicorn's, for a server that has neither a root path nor a bound of its own."""
+        parser, scope = self.parser, self.scope
+        version = parser.get_http_version()
+        scope["method"] = parser.get_method().decode("ascii")
+        scope["http_version"] = version
+        if self._upgrades():
+            return
+        scope["path"], scope["raw_path"], scope["query_string"] = _parsed(self.url)
+        before = self.cycle
+        keep_alive = version != "1.0" and parser.should_keep_alive()
+        self.cycle = line = Line(self, keep_alive=keep_alive)
+        scope["extensions"] = {_LINE: line}  # type: ignore[dict-item]
+        if before is None or before.response_complete:
+            self._start_asgi_task(line, self.app)
+        else:
+            self.flow.pause_reading()
+            self.pipeline.appendleft((line, self.app))
 
     def on_body(self, body: bytes) -> None:
         """As uvicorn's, but the first piece is kept as it is: mostly it is all there is, and a
         long one costs more to copy than to parse."""
-        if not (self.cycle.body or self.cycle.response_complete):
-            self.cycle.body, body = body, b""  # type: ignore[assignment]
-        super().on_body(body)
+        line = self.cycle
+        if self._upgrades() or line.response_complete:
+            return
+        line.body = line.body + body if line.body else body  # type: ignore[assignment]
+        if len(line.body) > _AHEAD:
+            self.flow.pause_reading()
+        line.message_event.set()
+
+    def _upgrades(self) -> bool:
+        """Whether the request is for another protocol, which is spoken here."""
+        return self.parser.should_upgrade() and self._should_upgrade()
 
     def on_response_complete(self) -> None:
         """As uvicorn's, but for the timer."""
@@ -100,9 +126,9 @@ class Coalescing(HttpToolsProtocol):
             self.watched.tell_left()
 
 
-class Line:
-    """A request's short way to the socket: what ASGI says in messages, through whose every layer
-    it has to go, is said in one step.
+class Line(RequestResponseCycle):
+    """A request and its answer as uvicorn has them, with a short way to the socket: what ASGI
+    says in messages, through whose every layer it has to go, is said in one step.
 
     For a request whose answer has a body. Whatever writes gives ``False``, and has done nothing,
     where ASGI's ``send`` is to be used: it knows how to wait for a slow caller, and what is no
@@ -111,11 +137,21 @@ class Line:
     ``marks`` are headers of every answer, whatever its door says.
     """
 
-    __slots__ = ("_cycle", "_left", "_protocol", "marks")
-
-    def __init__(self, protocol: Coalescing, cycle: RequestResponseCycle) -> None:
+    def __init__(self, protocol: Coalescing, *, keep_alive: bool) -> None:
+        super().__init__(
+            scope=protocol.scope,
+            transport=protocol.transport,
+            flow=protocol.flow,
+            logger=protocol.logger,
+            access_logger=protocol.access_logger,
+            access_log=protocol.access_log,
+            default_headers=protocol.server_state.default_headers,
+            message_event=Rung(),
+            expect_100_continue=protocol.expect_100_continue,
+            keep_alive=keep_alive,
+            on_response=protocol.on_response_complete,
+        )
         self._protocol = protocol
-        self._cycle = cycle
         self._left: Left | None = None
         self.marks: tuple[Header, ...] = ()
 
@@ -140,53 +176,44 @@ class Line:
         if left is not None:
             left()
 
-    def body(self) -> bytes | None:
+    def whole_body(self) -> bytes | None:
         """The request's body, if all of it is there; once."""
-        cycle = self._cycle
-        if cycle.more_body or cycle.disconnected or cycle.waiting_for_100_continue:
+        if self.more_body or self.disconnected or self.waiting_for_100_continue:
             return None
-        body = bytes(cycle.body)
-        cycle.body = bytearray()
-        cycle.message_event.clear()
+        body = bytes(self.body)
+        self.body = bytearray()
+        self.message_event.clear()
         return body
 
     # the answer
 
-    @property
-    def started(self) -> bool:
-        """Whether an answer has begun, on whichever way."""
-        return self._cycle.response_started
-
     def answer(self, status: int, headers: Iterable[Header], body: bytes) -> bool:
         """A whole answer; its length is among ``headers``, whose names are in lower case."""
-        cycle = self._cycle
-        if cycle.response_started or cycle.flow.write_paused:
+        if self.response_started or self.flow.write_paused:
             return False
         head = self._head(status, headers)
-        cycle.response_started = True
-        if not cycle.disconnected:
+        self.response_started = True
+        if not self.disconnected:
             self._protocol.held.send(head + b"\r\n" + body)
             self._complete()
         return True
 
     def start(self, status: int, headers: Iterable[Header]) -> bool:
         """The head of an answer whose length is not known."""
-        cycle = self._cycle
-        if cycle.response_started or cycle.flow.write_paused or status in _BODILESS:
+        if self.response_started or self.flow.write_paused or status in _BODILESS:
             return False
         head = self._head(status, headers)
-        cycle.response_started = cycle.chunked_encoding = True
-        cycle.waiting_for_100_continue = False
-        if not cycle.disconnected:
+        self.response_started = self.chunked_encoding = True
+        self.waiting_for_100_continue = False
+        if not self.disconnected:
             self._protocol.held.write(head + b"transfer-encoding: chunked\r\n\r\n")
         return True
 
     def put(self, data: bytes, *, more: bool) -> bool:
         """Bytes of an answer that was begun with :meth:`start`."""
-        cycle = self._cycle
-        if cycle.disconnected:
+        if self.disconnected:
             return True
-        if not cycle.chunked_encoding or cycle.response_complete or cycle.flow.write_paused:
+        if not self.chunked_encoding or self.response_complete or self.flow.write_paused:
             return False
         chunk = b"%x\r\n%b\r\n" % (len(data), data) if data else b""
         self._protocol.held.send(chunk if more else chunk + b"0\r\n\r\n")
@@ -196,21 +223,27 @@ class Line:
 
     def _head(self, status: int, headers: Iterable[Header]) -> bytes:
         """Status and headers; what ends them is still to come."""
-        cycle = self._cycle
-        every = [*cycle.default_headers, *headers, *self.marks]
+        every = [*self.default_headers, *headers, *self.marks]
         names, values = zip(*every, strict=True)
         if HEADER_RE.search(b"".join(names)) or HEADER_VALUE_RE.search(b"".join(values)):
             raise ValueError("a header's name or value holds what none may hold")
         lines = b"".join([b"%b: %b\r\n" % header for header in every])
-        return STATUS_LINE[status] + lines + (b"" if cycle.keep_alive else b"connection: close\r\n")
+        return STATUS_LINE[status] + lines + (b"" if self.keep_alive else b"connection: close\r\n")
 
     def _complete(self) -> None:
-        cycle = self._cycle
-        cycle.response_complete = True
-        cycle.message_event.set()
-        if not cycle.keep_alive:
+        self.response_complete = True
+        self.message_event.set()
+        if not self.keep_alive:
             self._protocol.held.close()
-        cycle.on_response()
+        self.on_response()
+
+
+def _parsed(url: bytes) -> tuple[str, bytes, bytes]:
+    """A request's path, decoded and as it came, and its query."""
+    parsed = httptools.parse_url(url)
+    raw = parsed.path
+    path = raw.decode("ascii")
+    return unquote(path) if "%" in path else path, raw, parsed.query or b""
 
 
 class Few(list[Any]):
@@ -222,9 +255,12 @@ class Few(list[Any]):
         self.insert(0, item)
 
 
-def _slim(event: asyncio.Event) -> None:
-    """Keep no deque in an event for those who wait, either. Nobody may wait yet."""
-    event._waiters = []  # type: ignore[assignment]
+class Rung(asyncio.Event):
+    """An event without a deque for those who wait, either."""
+
+    def __init__(self, *, rung: bool = False) -> None:
+        self._waiters: Any = []
+        self._value = rung
 
 
 def line_of(scope: MutableMapping[str, Any]) -> Line | None:

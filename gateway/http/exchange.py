@@ -81,7 +81,7 @@ class Exchange:
 
     async def read(self, limit: int) -> bytes:
         """The caller's body, as :func:`gateway.http.body.read_body` gives it."""
-        body = None if self._line is None else self._line.body()
+        body = None if self._line is None else self._line.whole_body()
         if body is None:
             return await read_body(self._receive, self.headers, limit)
         return plain(body, self.headers, limit)

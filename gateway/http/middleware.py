@@ -51,7 +51,7 @@ class Front:
             await self._app(scope, receive, watched)
         except Exception as error:
             log.exception("request %s failed", request_id, exc_info=error)
-            if not (watched.started if line is None else line.started):
+            if not (watched.started if line is None else line.response_started):
                 await _apologise(scope, watched, request_id)
         finally:
             scope.pop("extensions", None)  # the scope and its line hold each other

@@ -39,6 +39,7 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "asyncpg": ("gateway.store",),
     "fastapi": ("gateway.http", "gateway.app", "adapters.simulator"),
     "genai_prices": ("gateway.settings.load",),
+    "httptools": ("gateway.http",),
     "httpx": ("gateway.tools.http", "gateway.cli"),
     "httpx2": ("gateway.tools.mcp",),
     "jinja2": ("gateway.policy.prompts",),
