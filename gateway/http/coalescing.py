@@ -78,7 +78,12 @@ class Coalescing(HttpToolsProtocol):
         line = self.cycle
         if self._upgrades() or line.response_complete:
             return
-        line.body = line.body + body if line.body else body  # type: ignore[assignment]
+        if not line.body:
+            line.body = body  # type: ignore[assignment]
+        else:
+            if type(line.body) is bytes:
+                line.body = bytearray(line.body)
+            line.body += body
         if len(line.body) > _AHEAD:
             self.flow.pause_reading()
         line.message_event.set()

@@ -23,6 +23,7 @@ from adapters.canonical.events import (
     Verbatim,
 )
 from adapters.canonical.faults import Fault
+from adapters.canonical.parts import NO_EXTRAS
 from adapters.dialects.openai_chat import errors
 from adapters.dialects.openai_chat.choice import ChoiceReader, Indices
 from adapters.wire import openai_chat
@@ -72,7 +73,7 @@ class ChatDecoder:
         self._ended = False
         self._extras: dict[str, Any] = {}
         self._told: dict[str, Any] = {}
-        self._latest: Mapping[str, Any] = {}
+        self._latest: Mapping[str, Any] = NO_EXTRAS
 
     # ----------------------------------------------------------------- the interface
 
@@ -127,7 +128,10 @@ class ChatDecoder:
         fault = self._read(value, "", "message", out)
         if fault is None and not self._choices:
             fault = errors.malformed("the body has no choices")
-        return self._fail(fault, value) if fault is not None else [*out, *self._end()]
+        if fault is not None:
+            return self._fail(fault, value)
+        self._latest = NO_EXTRAS  # it is the only one, and was read
+        return out + self._end()
 
     # ----------------------------------------------------------------- reading
 
@@ -186,7 +190,7 @@ class ChatDecoder:
             _text(value.get("id")),
             _text(value.get("model")),
             created if isinstance(created, int) and created > 0 else None,
-            dict(self._extras),
+            self._extras,
             DIALECT,
         )
         out.append(self._started)

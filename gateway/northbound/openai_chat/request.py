@@ -97,55 +97,91 @@ def _check(given: Mapping[str, Any], limits: Limits) -> None:
         )
 
 
+_AS_GIVEN = {
+    "parallel_tool_calls": "parallel_tools",
+    "metadata": "metadata",
+    "user": "end_user",
+    "safety_identifier": "safety_identifier",
+    "service_tier": "service_tier",
+    "verbosity": "verbosity",
+    "store": "store",
+}
+"""Fields of the body, and what the canonical request calls them."""
+
+_DRAWN_AS_GIVEN = frozenset(
+    {
+        "temperature",
+        "top_p",
+        "seed",
+        "frequency_penalty",
+        "presence_penalty",
+        "logit_bias",
+        "logprobs",
+        "top_logprobs",
+        "n",
+    }
+)
+"""Fields about sampling, which have the same name there."""
+
+_READ = frozenset(
+    {
+        "tools",
+        "functions",
+        "tool_choice",
+        "function_call",
+        "response_format",
+        "reasoning_effort",
+        "prompt_cache_key",
+        "prompt_cache_retention",
+        "prompt_cache_options",
+        "prompt",
+    }
+)
+"""Fields that :func:`_read` reads; most bodies have none of them."""
+
+
 def _request(
     given: Mapping[str, Any],
     messages: tuple[Message, ...],
     extras: Mapping[str, Any],
     dropped: list[str],
 ) -> Request:
-    effort = given.get("reasoning_effort")
+    said = {_AS_GIVEN[name]: value for name, value in given.items() if name in _AS_GIVEN}
+    if not _READ.isdisjoint(given):
+        said |= _read(given, dropped)
     return Request(
-        model=given.get("model", ""),
-        messages=messages,
-        origin="openai-chat",
-        tools=_tools(given, dropped),
-        tool_choice=_tool_choice(given, dropped),
-        parallel_tools=given.get("parallel_tool_calls"),
-        output=_output(given.get("response_format"), dropped),
+        given.get("model", ""),
+        messages,
+        "openai-chat",
         sampling=_sampling(given),
-        reasoning=None if effort is None else Reasoning(effort=effort),
-        cache=_cache(given),
-        prompt=_prompt(given.get("prompt")),
-        metadata=given.get("metadata"),
-        end_user=given.get("user"),
-        safety_identifier=given.get("safety_identifier"),
-        service_tier=given.get("service_tier"),
-        verbosity=given.get("verbosity"),
-        store=given.get("store"),
         stream=bool(given.get("stream")),
         extras=extras,
+        **said,
     )
+
+
+def _read(given: Mapping[str, Any], dropped: list[str]) -> dict[str, Any]:
+    effort = given.get("reasoning_effort")
+    return {
+        "tools": _tools(given, dropped),
+        "tool_choice": _tool_choice(given, dropped),
+        "output": _output(given.get("response_format"), dropped),
+        "reasoning": None if effort is None else Reasoning(effort=effort),
+        "cache": _cache(given),
+        "prompt": _prompt(given.get("prompt")),
+    }
 
 
 def _sampling(given: Mapping[str, Any]) -> Sampling:
-    name = next(
-        (n for n in ("max_completion_tokens", "max_tokens") if given.get(n) is not None), None
-    )
+    said = {name: value for name, value in given.items() if name in _DRAWN_AS_GIVEN}
+    for name in ("max_completion_tokens", "max_tokens"):
+        if given.get(name) is not None:
+            said |= {"max_output_tokens": given[name], "limit_name": name}
+            break
     stop = given.get("stop")
-    return Sampling(
-        max_output_tokens=None if name is None else given[name],
-        temperature=given.get("temperature"),
-        top_p=given.get("top_p"),
-        stop=() if stop is None else (stop,) if isinstance(stop, str) else tuple(stop),
-        seed=given.get("seed"),
-        frequency_penalty=given.get("frequency_penalty"),
-        presence_penalty=given.get("presence_penalty"),
-        logit_bias=given.get("logit_bias"),
-        logprobs=given.get("logprobs"),
-        top_logprobs=given.get("top_logprobs"),
-        n=given.get("n"),
-        limit_name=name,
-    )
+    if stop is not None:
+        said["stop"] = (stop,) if isinstance(stop, str) else tuple(stop)
+    return Sampling(**said)
 
 
 def _tools(given: Mapping[str, Any], dropped: list[str]) -> tuple[Tool, ...] | None:
