@@ -6,7 +6,7 @@ so the two can't drift apart (design section 3).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from typing import Any
 
@@ -145,29 +145,39 @@ class Fold:
 
     def add(self, event: Event) -> None:
         """Take the next event of the stream."""
-        match event:
-            case TextDelta() | ArgumentsDelta():
-                self._parts[event.index].buffer.append(event.text)
-            case ThinkingDelta():
-                part = self._parts[event.index]
-                part.buffer.append(event.text)
-                part.sections.setdefault(event.section, []).append(event.text)
-            case PartStarted():
-                self._parts.append(_OpenPart(event.head, event.choice))
-            case PartAnnotated():
-                self._parts[event.index].annotate(event.key, event.value)
-            case UsageReported():
-                self._usage = event.usage
-            case Started():
-                self._started = event
-            case OpaqueEvent():
-                self._opaque.append(event)
-            case Finished() | Failed():
-                self.terminal = event
-            case Verbatim() if not event.name:
-                self.verbatim = event
-            case _:
-                pass  # PartEnded and stream frames change nothing in the whole
+        take = _TAKES.get(type(event))
+        if take is not None:
+            take(self, event)
+
+    def _more(self, event: TextDelta | ArgumentsDelta) -> None:
+        self._parts[event.index].buffer.append(event.text)
+
+    def _think(self, event: ThinkingDelta) -> None:
+        part = self._parts[event.index]
+        part.buffer.append(event.text)
+        part.sections.setdefault(event.section, []).append(event.text)
+
+    def _open(self, event: PartStarted) -> None:
+        self._parts.append(_OpenPart(event.head, event.choice))
+
+    def _annotate(self, event: PartAnnotated) -> None:
+        self._parts[event.index].annotate(event.key, event.value)
+
+    def _count(self, event: UsageReported) -> None:
+        self._usage = event.usage
+
+    def _start(self, event: Started) -> None:
+        self._started = event
+
+    def _keep(self, event: OpaqueEvent) -> None:
+        self._opaque.append(event)
+
+    def _end(self, event: Terminal) -> None:
+        self.terminal = event
+
+    def _relay(self, event: Verbatim) -> None:
+        if not event.name:
+            self.verbatim = event
 
     @property
     def usage(self) -> Usage | None:
@@ -195,6 +205,23 @@ class Fold:
             verbatim=self.verbatim,
             dialect=started.dialect,
         )
+
+
+_TAKES: Mapping[type, Callable[[Fold, Any], None]] = {
+    TextDelta: Fold._more,
+    ArgumentsDelta: Fold._more,
+    ThinkingDelta: Fold._think,
+    PartStarted: Fold._open,
+    PartAnnotated: Fold._annotate,
+    UsageReported: Fold._count,
+    Started: Fold._start,
+    OpaqueEvent: Fold._keep,
+    Finished: Fold._end,
+    Failed: Fold._end,
+    Verbatim: Fold._relay,
+}
+"""What each kind of event adds. ``PartEnded`` and the frames of a stream change nothing in the
+whole."""
 
 
 def fold(events: Iterable[Event]) -> Completion:

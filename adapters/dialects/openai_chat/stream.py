@@ -15,7 +15,6 @@ from adapters.canonical.events import (
     Failed,
     Finished,
     Pattern,
-    Reason,
     Started,
     TextDelta,
     TextRun,
@@ -180,7 +179,7 @@ class ChatDecoder:
         """Remember the fields that the canonical words do not know. Most chunks have those of the
         one before, so only new sets of names are read; the last chunk is read at the end."""
         if not value.keys() <= _OUTER:
-            self._told.update({n: v for n, v in value.items() if n not in _OUTER})
+            self._told |= {n: v for n, v in value.items() if n not in _OUTER}
 
     def _start(self, value: Mapping[str, Any], out: list[Event]) -> None:
         """The first chunk that says whose answer this is; Azure's very first one does not."""
@@ -214,7 +213,7 @@ class ChatDecoder:
 
     def _end(self) -> list[Event]:
         """The terminal. Every choice needs its reason."""
-        readers = [reader for _, reader in sorted(self._choices.items())]
+        readers = [self._choices[number] for number in sorted(self._choices)]
         reasons = [reader.raw_reason for reader in readers]
         if not readers or None in reasons:
             return self._fail(errors.truncated())
@@ -234,12 +233,11 @@ class ChatDecoder:
     def _finished(self, readers: list[ChoiceReader]) -> Finished:
         first = readers[0]
         reason, raw = first.reason()
-        others: dict[int, tuple[Reason, str | None]] = {
-            reader.number: reader.reason() for reader in readers[1:]
-        }
         self._note(self._latest)
-        late = {n: v for n, v in self._told.items() if self._extras.get(n) != v}
-        return Finished(reason, raw, first.stop_sequence, {**late, **first.extras}, others)
+        told = self._told
+        late = {n: v for n, v in told.items() if self._extras.get(n) != v} if told else {}
+        others = {r.number: r.reason() for r in readers[1:]} if len(readers) > 1 else {}
+        return Finished(reason, raw, first.stop_sequence, late | first.extras, others)
 
 
 def _is_well_formed(choices: Any, field: str) -> bool:
