@@ -257,7 +257,7 @@ def part_events(index: int, part: Part, choice: int = 0) -> Iterator[Event]:
     """The events of one whole part, without its ``PartEnded``."""
     match part:
         case Text(text=text) | Refusal(text=text):
-            yield PartStarted(index, replace(part, text=""), choice)
+            yield PartStarted(index, _silent(part), choice)
             if text:
                 yield TextDelta(index, text)
         case ToolCall(arguments=arguments):
@@ -274,3 +274,10 @@ def part_events(index: int, part: Part, choice: int = 0) -> Iterator[Event]:
                 yield ThinkingDelta(index, section, number)
         case _:
             yield PartStarted(index, part, choice)
+
+
+def _silent(part: Text | Refusal) -> Text | Refusal:
+    """``part`` before its first word."""
+    if isinstance(part, Refusal):
+        return Refusal("", part.extras)
+    return Text("", part.citations, part.extras)

@@ -315,9 +315,9 @@ def _emptied(part: Part) -> Part:
     """The head of a part: what is streamed still empty."""
     match part:
         case Text():
-            return replace(part, text="", citations=())
+            return Text("", (), part.extras)
         case Refusal():
-            return replace(part, text="")
+            return Refusal("", part.extras)
         case ToolCall():
             return replace(part, arguments="")
         case Thinking():
