@@ -181,17 +181,23 @@ def measure(request: Request) -> Measure:
 
 def weigh(found: Measure, facts: Facts) -> Estimate:
     """The tokens of a measured request at a model with these facts."""
-    family = FAMILIES.get(facts.family, FAMILIES["unknown"])
+    family = FAMILIES.get(facts.family) or FAMILIES["unknown"]
     text = _weigh(found.counts, family) * found.share + found.sealed / SEALED_PER_TOKEN
-    prompt = family.tools if found.tools else 0
-    framing = family.base + family.message * found.messages + family.tool * found.tools
-    framing += family.schema if found.schema else 0
-    media = found.audio + family.image_most * found.pages
-    media += sum(family.image_most if i is None else family.image(i) for i in found.images)
     error = family.error + (SAMPLING_ERROR if found.share > 1.0 else 0.0)
+    framing = family.base + family.message * found.messages
+    prompt = beside = 0
+    if found.tools:
+        prompt, beside = family.tools, max(family.tools, TOOL_PROMPT)
+        framing += family.tool * found.tools
+    if found.schema:
+        framing += family.schema
+    if found.server_tools:
+        beside += SERVER_TOOL
+    media = found.audio + family.image_most * found.pages
+    for image in found.images:
+        media += family.image_most if image is None else family.image(image)
     bound = family.least + framing // 4 + int(text * error) + media
-    bound += max(prompt, TOOL_PROMPT) if found.tools else 0
-    bound += OPAQUE_PART * found.opaque_parts + (SERVER_TOOL if found.server_tools else 0)
+    bound += beside + OPAQUE_PART * found.opaque_parts
     return Estimate(int(text) + prompt + framing + media, bound)
 
 
