@@ -100,30 +100,30 @@ class Books:
         deployment = one.prepared.target.deployment
         price = deployment.facts.price
         return AttemptRow(
-            id=one.id,
-            request_id=self._call.id,
-            number=one.number,
-            kind=one.kind,  # type: ignore[arg-type]
-            at=self._call.runtime.clock.wall(),
-            provider=deployment.provider.name,
-            model=deployment.model,
-            dialect=deployment.provider.dialect,
-            estimated_input=one.prepared.estimated_input,
-            reserved_tokens=one.prepared.tokens,
-            reserved_nano=one.prepared.nano,
-            price_table="" if price is None else price.date,
+            one.id,
+            self._call.id,
+            one.number,
+            one.kind,  # type: ignore[arg-type]
+            self._call.runtime.clock.wall(),
+            deployment.provider.name,
+            deployment.model,
+            deployment.provider.dialect,
+            one.prepared.estimated_input,
+            one.prepared.tokens,
+            one.prepared.nano,
+            "" if price is None else price.date,
         )
 
     def _hold(self, prepared: Prepared, at: float) -> Hold:
         principal = self._call.principal
         return Hold(
-            key_id=principal.key_id,
-            project=principal.project,
-            limits=principal.limits,
-            tokens=prepared.tokens,
-            nano=prepared.nano,
-            new_call=not self._opened,
-            lease_until=at + prepared.target.timeouts.total + LEASE_MARGIN,
+            principal.key_id,
+            principal.project,
+            principal.limits,
+            prepared.tokens,
+            prepared.nano,
+            not self._opened,
+            at + prepared.target.timeouts.total + LEASE_MARGIN,
         )
 
     async def settle(
@@ -249,18 +249,18 @@ def _attempt_end(call: Call, one: Try, settled: Settlement) -> AttemptEnd:
     deployment = one.prepared.target.deployment
     told = settled.usage_source == "provider"
     return AttemptEnd(
-        alias=call.alias.name,
-        operation=OPERATIONS[call.alias.kind],
-        provider=deployment.provider.name,
-        model=deployment.model,
-        kind=one.kind,
-        fault=settled.fault or "",
-        seconds=(settled.total_ms or 0.0) / 1000,
-        input_tokens=settled.input_tokens if told else None,
-        output_tokens=settled.output_tokens if told else None,
-        cache_read=settled.cache_read_tokens if told else None,
-        cache_write=settled.cache_write_tokens if told else None,
-        cost_nano=settled.cost_nano,
+        call.alias.name,
+        OPERATIONS[call.alias.kind],
+        deployment.provider.name,
+        deployment.model,
+        one.kind,
+        settled.fault or "",
+        (settled.total_ms or 0.0) / 1000,
+        settled.input_tokens if told else None,
+        settled.output_tokens if told else None,
+        settled.cache_read_tokens if told else None,
+        settled.cache_write_tokens if told else None,
+        settled.cost_nano,
     )
 
 
@@ -268,19 +268,19 @@ def request_row(call: Call, route: Plan) -> RequestRow:
     """The call's own row."""
     ref, prompt = call.request.prompt, call.prompt
     return RequestRow(
-        id=call.id,
-        at=call.at,
-        project=call.principal.project,
-        key_id=call.principal.key_id,
-        key_name=call.principal.key_name,
-        alias=call.alias.name,
-        origin=call.request.origin,
-        stream=call.request.stream,
-        config_hash=call.runtime.snapshot.hash,
-        end_user=call.end_user,
-        parent=call.parent,
-        prompt=prompt.reference if prompt is not None else None if ref is None else ref.id,
-        prompt_hash=None if prompt is None else prompt.hash,
-        trace_id=call.trace.id,
-        route=route.considered,
+        call.id,
+        call.at,
+        call.principal.project,
+        call.principal.key_id,
+        call.principal.key_name,
+        call.alias.name,
+        call.request.origin,
+        call.request.stream,
+        call.runtime.snapshot.hash,
+        call.end_user,
+        call.parent,
+        prompt.reference if prompt is not None else None if ref is None else ref.id,
+        None if prompt is None else prompt.hash,
+        call.trace.id,
+        route.considered,
     )

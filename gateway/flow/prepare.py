@@ -69,17 +69,11 @@ def prepare(
         raise _lossy(deployment, dropped)
     estimate = measured(request, facts) if trimmed else counted.estimate(facts)
     output = counted.output(facts)
+    tokens = estimate.tokens + estimate.bound + output
+    nano = reservation(estimate, output, facts.price)
+    adjusted = (*clamped, *(() if asked is None else asked.adjusted), *encoded.adjusted)
     return Prepared(
-        target=target,
-        encoded=encoded,
-        dropped=dropped,
-        adjusted=(*clamped, *(() if asked is None else asked.adjusted), *encoded.adjusted),
-        estimated_input=estimate.tokens,
-        tokens=estimate.tokens + estimate.bound + output,
-        trimmed=trimmed,
-        nano=reservation(estimate, output, facts.price),
-        asked=asked,
-        stops=stops,
+        target, encoded, dropped, adjusted, estimate.tokens, tokens, nano, trimmed, asked, stops
     )
 
 

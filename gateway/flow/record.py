@@ -148,43 +148,46 @@ def settlement(
     call: Call, one: Try, fault: Fault | None, chain: Sequence[Fault], now: float, *, last: bool
 ) -> Settlement:
     """The row's last words. ``fault`` is ``None`` for success; the ``last`` one ends the call,
-    of which ``chain`` is what went wrong before."""
+    of which ``chain`` is what went wrong before.
+
+    Rows are filled by position: in 28 keywords went more time than in all that they named.
+    """
     prepared, meter = one.prepared, one.meter
     used = consumed(prepared, meter, fault)
     started = one.marks["opened"]
-    terminal = meter.terminal
+    terminal, first = meter.terminal, meter.first_content
     usage, nano = used.usage, used.nano
     encoded = prepared.encoded
     status = status_of(fault, meter, committed=one.gate.committed)
     return Settlement(
-        attempt_id=one.id,
-        request_id=call.id,
-        ended_at=call.runtime.clock.wall(),
-        status=status,
-        usage_source=used.source,
-        input_tokens=usage.prompt,
-        output_tokens=usage.output,
-        cache_read_tokens=usage.cache_read,
-        cache_write_tokens=usage.cache_write,
-        reasoning_tokens=usage.reasoning,
-        cost_nano=nano,
-        overrun_nano=max(0, nano - prepared.nano) if nano is not None else 0,
-        usage_invalid=usage.invalid,
-        ttft_ms=None if meter.first_content is None else (meter.first_content - started) * 1000,
-        total_ms=(now - started) * 1000,
-        finish_reason=terminal.reason if isinstance(terminal, Finished) else None,
-        fault=None if fault is None else fault.kind,
-        fault_message=None if fault is None else without_echo(fault.message, encoded.call.body),
-        upstream_status=_upstream_status(one.pumped, fault),
-        upstream_request_id=_upstream_request_id(one.pumped, fault),
-        model_reported=_named(meter.model),
-        dropped=tuple(map(told_name, prepared.dropped)),
-        adjusted=prepared.adjusted,
-        injected=encoded.injected,
-        timings=_stages(one.marks, one.pumped),
-        counts=_counts(call, one),
-        request=_request_end(call, one, status, fault, chain, now) if last else None,
-        pause=one.pause,
+        one.id,
+        call.id,
+        call.runtime.clock.wall(),
+        status,
+        used.source,
+        usage.prompt,
+        usage.output,
+        usage.cache_read,
+        usage.cache_write,
+        usage.reasoning,
+        nano,
+        0 if nano is None else max(0, nano - prepared.nano),
+        usage.invalid,
+        None if first is None else (first - started) * 1000,
+        (now - started) * 1000,
+        terminal.reason if isinstance(terminal, Finished) else None,
+        None if fault is None else fault.kind,
+        None if fault is None else without_echo(fault.message, encoded.call.body),
+        _upstream_status(one.pumped, fault),
+        _upstream_request_id(one.pumped, fault),
+        _named(meter.model),
+        tuple(map(told_name, prepared.dropped)),
+        prepared.adjusted,
+        encoded.injected,
+        _stages(one.marks, one.pumped),
+        _counts(call, one),
+        _request_end(call, one, status, fault, chain, now) if last else None,
+        one.pause,
     )
 
 

@@ -192,16 +192,16 @@ class Trying(ABC):
         self, one: Try, terminal: Finished | Failed, head: Head, cost: int | None
     ) -> Outcome:
         return Outcome(
-            terminal=terminal,
-            committed=one.gate.committed,
-            head=head,
-            usage=one.meter.usage,
-            deployment=one.prepared.target.deployment,
-            first_content_at=one.meter.first_content,
-            model=one.meter.model,
-            cost_nano=cost,
-            considered=self._route.considered,
-            verdict=None if one.proof is None else one.proof.told(),
+            terminal,
+            one.gate.committed,
+            head,
+            one.meter.usage,
+            one.prepared.target.deployment,
+            one.meter.model,
+            one.meter.first_content,
+            cost,
+            self._route.considered,
+            None if one.proof is None else one.proof.told(),
         )
 
     def _head(self, one: Try, outcome: str) -> Head:

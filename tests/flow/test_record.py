@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adapters.adapter import Pumped
 from adapters.canonical.events import (
     Event,
     Failed,
@@ -23,11 +24,23 @@ from adapters.canonical.events import (
     Usage,
     UsageReported,
 )
-from adapters.canonical.facts import Price, Rate
+from adapters.canonical.facts import Facts, Price, Rate
 from adapters.canonical.faults import Fault
 from adapters.canonical.parts import Text, Thinking, ToolCall
+from adapters.wire.call import Encoded, Timeouts, WireCall
+from gateway.flow.books import LEASE_MARGIN, Books
+from gateway.flow.context import Prepared
+from gateway.flow.gate import Gate
+from gateway.flow.leases import Leases
 from gateway.flow.meter import Meter
-from gateway.flow.record import consumed, cost, status_of, told_name
+from gateway.flow.record import Try, consumed, cost, settlement, status_of, told_name
+from gateway.flow.tracing import UNTRACED
+from gateway.observe.traces import NoTracer
+from gateway.routing.plan import Plan
+from gateway.settings.snapshot import Deployment, Limits, Provider, Target
+from gateway.store.base import AttemptRow, Hold, Opened, RequestEnd, RequestRow, Settlement
+
+PROVIDER = Provider("up", "anthropic-messages", "http://127.0.0.1:1", None)
 
 DOLLAR = 1_000_000_000
 """One dollar a million tokens, as a rate."""
@@ -88,6 +101,162 @@ def test_no_usage_lowers_a_bill(usage: Usage) -> None:
     nano = cost(usage, PRICE)
     assert nano is not None
     assert nano >= 0
+
+
+# --------------------------------------------------------------------------- rows
+
+
+def test_every_word_of_a_row_stands_in_its_place() -> None:
+    """Rows are filled by position, and each field here has a value that no other has."""
+    usage = Usage(input=10, cache_read=3, cache_write=2, output=40, reasoning=7, invalid=True)
+    meter = metered(Started("r", "gpt-said"), *SAID, UsageReported(usage), DONE)
+    gate = Gate(hold_all=False)
+    gate.feed(list(SAID))
+    wire = WireCall("/path", b"{}", False)
+    ready = Prepared(
+        target=Target(Deployment(PROVIDER, "gpt", Facts("gpt", price=PRICE))),
+        encoded=Encoded(wire, injected=("injected",)),
+        dropped=("dropped",),
+        adjusted=("adjusted",),
+        estimated_input=50,
+        tokens=60,
+        nano=70,
+        trimmed={"turns": 5},
+    )
+    one = Try("att_1", 4, "retry", "up/gpt", ready, meter, gate, {"opened": 0.25, "sent": 0.5})
+    one.pumped = Pumped(DONE, 201, {"x-request-id": "theirs"}, 0.5, 0.75, 1.0, 1.5)
+    one.pause = 9.0
+    call: Any = SimpleNamespace(
+        id="req_1",
+        started=0.125,
+        masking=object(),
+        redactions={"email": 6},
+        runtime=SimpleNamespace(clock=SimpleNamespace(wall=lambda: 99.0)),
+    )
+    first, fault = Fault("stream_truncated", "cut"), Fault("rate_limited", "later")
+    nano = cost(Usage(input=50, output=3, invalid=True), PRICE)
+    assert nano is not None
+    told = settlement(call, one, fault, (first,), 2.0, last=True)
+    assert told == Settlement(
+        attempt_id="att_1",
+        request_id="req_1",
+        ended_at=99.0,
+        status="partial",
+        usage_source="estimated",
+        input_tokens=50,
+        output_tokens=3,
+        cost_nano=nano,
+        overrun_nano=nano - 70,
+        usage_invalid=True,
+        ttft_ms=750.0,
+        total_ms=1750.0,
+        finish_reason="stop",
+        fault="rate_limited",
+        fault_message="later",
+        upstream_status=201,
+        upstream_request_id="theirs",
+        model_reported="gpt-said",
+        dropped=("dropped",),
+        adjusted=("adjusted",),
+        injected=("injected",),
+        timings={"sent": 250.0, "headers": 250.0, "first_event": 250.0, "ended": 500.0},
+        counts={"trimmed_turns": 5, "email": 6},
+        request=RequestEnd(
+            status="partial",
+            http_status=429,
+            fault="rate_limited",
+            first_cause="stream_truncated",
+            attempts=4,
+            timings={"total": 1875.0},
+        ),
+        pause=9.0,
+    )
+    meter.usage = replace(usage, invalid=False)
+    told = settlement(call, one, None, (), 2.0, last=False)
+    numbers = (told.input_tokens, told.output_tokens, told.cache_read_tokens)
+    assert (*numbers, told.cache_write_tokens, told.reasoning_tokens) == (15, 40, 3, 2, 7)
+    assert (told.usage_source, told.request) == ("provider", None)
+
+
+async def test_every_word_of_an_opening_stands_in_its_place() -> None:
+    """As above: the call's row, the attempt's, and what is held for it."""
+    given: list[Any] = []
+
+    class Kept:
+        async def open_attempt(self, *words: Any) -> Opened:
+            given.extend(words)
+            return Opened()
+
+    limits = Limits(rpm=1)
+    call: Any = SimpleNamespace(
+        id="req_1",
+        at=98.0,
+        principal=SimpleNamespace(key_id="key", key_name="name", project="project", limits=limits),
+        alias=SimpleNamespace(name="smart"),
+        request=SimpleNamespace(origin="openai-chat", stream=True, prompt=None),
+        prompt=SimpleNamespace(reference="prompt@1", hash="of the prompt"),
+        end_user="user",
+        parent="run_1",
+        trace=UNTRACED,
+        holds=False,
+        runtime=SimpleNamespace(
+            clock=SimpleNamespace(
+                monotonic=lambda: 1.0, wall=lambda: 99.0, new_id=lambda prefix: prefix + "1"
+            ),
+            snapshot=SimpleNamespace(hash="of the configuration"),
+            tracer=NoTracer(),
+            store=Kept(),
+            leases=Leases(),
+        ),
+    )
+    facts = Facts("gpt", price=replace(PRICE, date="today"))
+    target = Target(Deployment(PROVIDER, "gpt", facts), timeouts=Timeouts(total=300.0))
+    wire = WireCall("/path", b"{}", False)
+    ready = Prepared(target, Encoded(wire), (), (), 50, 60, 70, {})
+    plan = Plan((), ({"deployment": "up/gpt"},))
+    await Books(call, plan).open("first", 2, ready)
+    assert given == [
+        RequestRow(
+            id="req_1",
+            at=98.0,
+            project="project",
+            key_id="key",
+            key_name="name",
+            alias="smart",
+            origin="openai-chat",
+            stream=True,
+            config_hash="of the configuration",
+            end_user="user",
+            parent="run_1",
+            prompt="prompt@1",
+            prompt_hash="of the prompt",
+            trace_id=None,
+            route=plan.considered,
+        ),
+        AttemptRow(
+            id="att_1",
+            request_id="req_1",
+            number=2,
+            kind="first",
+            at=99.0,
+            provider="up",
+            model="gpt",
+            dialect="anthropic-messages",
+            estimated_input=50,
+            reserved_tokens=60,
+            reserved_nano=70,
+            price_table="today",
+        ),
+        Hold(
+            key_id="key",
+            project="project",
+            limits=limits,
+            tokens=60,
+            nano=70,
+            new_call=True,
+            lease_until=99.0 + 300.0 + LEASE_MARGIN,
+        ),
+    ]
 
 
 # --------------------------------------------------------------------------- what was consumed
