@@ -47,7 +47,7 @@ async def bench(only: str | None, rounds: int, *, full: bool) -> list[Figure]:
 async def matrix(rounds: int) -> list[Figure]:
     """What the whole matrix has beside CPU; the figures that it has shown."""
     tell("\n### Milliseconds added\n")
-    figures = await latency(tell)
+    figures = await latency(rounds, tell)
     tell("\n### Memory\n")
     figures += await memory(tell)
     tell("\n### A run's readers\n")

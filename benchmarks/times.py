@@ -30,8 +30,9 @@ CALL = Scenario("call", "whole", "chat", "call", None, 0, 0)
 STREAM = Scenario("stream", "burst-20", "chat", "call", None, 0, 0)
 
 
-async def latency(tell: Tell) -> list[Figure]:
-    """Milliseconds added to a call, and to a stream's first bytes; those that have a bar."""
+async def latency(rounds: int, tell: Tell) -> list[Figure]:
+    """Milliseconds added to a call, and to a stream's first bytes: medians and ranges of several
+    rounds; those that have a bar."""
     tell(
         "| durability | callers | call: p50 | p99 | first bytes of a stream: p50 | p99 |\n"
         "| --- | --- | --: | --: | --: | --: |"
@@ -41,15 +42,13 @@ async def latency(tell: Tell) -> list[Figure]:
         for durability in ("normal", "full"):
             settings = config(upstream, (CALL, STREAM), durability=durability)
             with gateway(settings, folder) as high:
-                rested = await _added(low, high, 16, QUIET)
-                tell(_told(durability, 16, QUIET, rested))
+                quiet = await _row(durability, low, high, (16, QUIET), rounds, tell)
                 for callers in CONCURRENCY:
-                    added = await _added(low, high, callers, 0.0)
-                    tell(_told(durability, callers, 0.0, added))
+                    await _row(durability, low, high, (callers, 0.0), rounds, tell)
             if durability == "normal":
                 figures = [
                     Figure(f"first bytes of a stream, {name}", value, most, " ms")
-                    for (name, most), value in zip(FIRST_BARS, rested[2:], strict=True)
+                    for (name, most), value in zip(FIRST_BARS, quiet[2:], strict=True)
                 ]
         return figures
 
@@ -75,11 +74,21 @@ async def _added(low: Side, high: Side, callers: int, pause: float) -> list[floa
     return figures
 
 
-def _told(durability: str, callers: int, pause: float, added: Sequence[float]) -> str:
-    """A line of the table."""
-    shown = " | ".join(f"{value:.2f}" for value in added)
+async def _row(
+    durability: str, low: Side, high: Side, load: tuple[int, float], rounds: int, tell: Tell
+) -> list[float]:
+    """A line of the table; its medians."""
+    callers, pause = load
+    taken = [await _added(low, high, callers, pause) for _ in range(rounds)]
+    columns = list(zip(*taken, strict=True))
+    medians = [statistics.median(column) for column in columns]
+    shown = " | ".join(
+        f"{median:.2f} ({min(column):.2f} to {max(column):.2f})"
+        for median, column in zip(medians, columns, strict=True)
+    )
     rest = f", each resting {pause * 1000:.0f} ms" if pause else ", never resting"
-    return f"| {durability} | {callers}{rest} | {shown} |"
+    tell(f"| {durability} | {callers}{rest} | {shown} |")
+    return medians
 
 
 def _p99(values: Sequence[float]) -> float:
