@@ -49,7 +49,7 @@ async def matrix(rounds: int) -> list[Figure]:
     tell("\n### Milliseconds added\n")
     figures = await latency(rounds, tell)
     tell("\n### Memory\n")
-    figures += await memory(tell)
+    figures += await memory(rounds, tell)
     tell("\n### A run's readers\n")
     await subscribers(rounds, tell)
     tell("\n### A million rows\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import statistics
 import tempfile
 from collections.abc import Callable, Sequence
 
@@ -28,26 +29,40 @@ SETTLE = 4.0
 """Seconds between the last stream's first bytes and the look at the memory."""
 
 
-async def memory(tell: Tell) -> list[Figure]:
-    """The table's lines; what a stream holds."""
+async def memory(rounds: int, tell: Tell) -> list[Figure]:
+    """The table's lines; what a stream holds. In each round both servers are started anew."""
     tell(
-        f"| | idle MB | {FEW} streams | {MANY} streams | kB a stream | bar | |\n"
+        f"| | idle MB | {FEW} streams | {MANY} streams | kB a stream (range) | bar | |\n"
         "| --- | --: | --: | --: | --: | --: | --- |"
     )
+    lows: list[Sequence[int]] = []
+    highs: list[Sequence[int]] = []
     with tempfile.TemporaryDirectory() as folder, mock() as upstream:
-        with floor(upstream) as low:
-            await _grown("floor", low, SLOW.payload(SLOW.model), None, tell)
-        with gateway(config(upstream, [SLOW]), folder) as high:
-            return [await _grown("gateway", high, SLOW.payload(SLOW.alias), BAR, tell)]
+        for _ in range(rounds):
+            with floor(upstream) as low:
+                lows.append(await _grown(low, SLOW.payload(SLOW.model)))
+            with gateway(config(upstream, [SLOW]), folder) as high:
+                highs.append(await _grown(high, SLOW.payload(SLOW.alias)))
+    _tell_row("floor", lows, None, tell)
+    return [_tell_row("gateway", highs, BAR, tell)]
 
 
-async def _grown(name: str, side: Side, payload: bytes, most: float | None, tell: Tell) -> Figure:
+async def _grown(side: Side, payload: bytes) -> Sequence[int]:
+    """Bytes held idle, with few streams and with many."""
     pid, port = side
     idle = rss_bytes(pid)
-    few, many = await sizes(lambda: rss_bytes(pid), port, payload, (FEW, MANY))
-    figure = Figure("an open stream", (many - few) / (MANY - FEW) / 1000, most, " kB")
+    return idle, *await sizes(lambda: rss_bytes(pid), port, payload, (FEW, MANY))
+
+
+def _tell_row(name: str, taken: Sequence[Sequence[int]], most: float | None, tell: Tell) -> Figure:
+    """A line of the table, of several rounds; its figure."""
+    held = " | ".join(
+        f"{statistics.median(column) / 1e6:.0f}" for column in zip(*taken, strict=True)
+    )
+    each = [(many - few) / (MANY - FEW) / 1000 for _, few, many in taken]
+    figure = Figure("an open stream", statistics.median(each), most, " kB")
     tell(
-        f"| {name} | {idle / 1e6:.0f} | {few / 1e6:.0f} | {many / 1e6:.0f} | {figure.value:.1f} "
+        f"| {name} | {held} | {figure.value:.1f} ({min(each):.1f} to {max(each):.1f}) "
         f"| {figure.cells} |"
     )
     return figure

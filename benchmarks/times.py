@@ -97,7 +97,7 @@ def _p99(values: Sequence[float]) -> float:
 
 async def start(tell: Tell, rounds: int = 5) -> list[Figure]:
     """From starting the process to its first answer; the seconds more than the floor's."""
-    tell("| | seconds to the first answer |\n| --- | --: |")
+    tell("| | seconds to the first answer (range) |\n| --- | --: |")
     with tempfile.TemporaryDirectory() as folder, mock() as upstream:
         starters: tuple[tuple[str, str, Starter], ...] = (
             ("floor", CALL.model, lambda: floor(upstream)),
@@ -107,7 +107,8 @@ async def start(tell: Tell, rounds: int = 5) -> list[Figure]:
         for name, model, starter in starters:
             seconds = [await _first_answer(starter, CALL.payload(model)) for _ in range(rounds)]
             medians.append(statistics.median(seconds))
-            tell(f"| {name} | {medians[-1]:.2f} |")
+            spread = f"({min(seconds):.2f} to {max(seconds):.2f})"
+            tell(f"| {name} | {medians[-1]:.2f} {spread} |")
     base, ours = medians
     return [Figure("start, beyond the floor's", ours - base, START_BAR, " s")]
 
