@@ -55,7 +55,7 @@ format: test-environment ## Format the code
 bench: test-environment ## Measure the main scenarios against a bare relay (10 minutes at most)
 	$(BIN)/python -m benchmarks
 
-bench-full: test-environment ## Measure the whole matrix
+bench-full: test-environment ## Measure the whole matrix (about 40 minutes)
 	$(BIN)/python -m benchmarks --full
 
 bench-peers: test-environment ## Measure beside LiteLLM, MLflow, Portkey and others (installs them: PyPI, npm)
