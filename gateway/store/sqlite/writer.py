@@ -40,9 +40,9 @@ log = logging.getLogger("gateway.store")
 BUSY = 5.0
 """Seconds that a group waits for another process's write lock (the command line's)."""
 
-# A flag is a number in SQLite and None is NULL. Python's driver knows that, but asks three classes
-# for their opinion before: of the twenty in a call's rows that took a tenth of what all of its
-# statements do. An adapter answers at once.
+# A flag is a number in SQLite and None is NULL. Python's driver knows that, but of each it first
+# asks whether anybody would have it otherwise, in three places unless the first has an answer. A
+# call's rows hold twenty: that was a seventh of the time that its statements took.
 sqlite3.register_adapter(bool, int)
 sqlite3.register_adapter(type(None), lambda _: None)
 
