@@ -117,13 +117,13 @@ class Adapter:
                 if marks is not None and exchange.sent_at is not None:
                     marks["sent"] = exchange.sent_at
             return Pumped(
-                terminal=self._explained(terminal, exchange),
-                status=exchange.status,
-                headers=kept(exchange.headers),
-                sent_at=exchange.sent_at,
-                headers_at=exchange.headers_at,
-                first_event_at=flow.first_event_at,
-                ended_at=flow.ended_at,
+                self._explained(terminal, exchange),
+                exchange.status,
+                kept(exchange.headers),
+                exchange.sent_at,
+                exchange.headers_at,
+                flow.first_event_at,
+                flow.ended_at,
             )
 
     async def fetch(

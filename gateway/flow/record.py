@@ -197,12 +197,12 @@ def _request_end(
     """The end of the whole call, told by its last attempt."""
     first = chain[0] if chain else fault
     return RequestEnd(
-        status=status,
-        http_status=200 if fault is None else Fault(fault.kind, "").status,
-        fault=None if fault is None else fault.kind,
-        first_cause=None if first is None else first.kind,
-        attempts=one.number,
-        timings={"total": round((now - call.started) * 1000, 3)},
+        status,
+        200 if fault is None else Fault(fault.kind, "").status,
+        None if fault is None else fault.kind,
+        None if first is None else first.kind,
+        one.number,
+        {"total": round((now - call.started) * 1000, 3)},
     )
 
 

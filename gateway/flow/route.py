@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
+from typing import Any
+
 from adapters.canonical.facts import needs
 from adapters.wire.names import caller_name
 from gateway.flow.books import Books
@@ -11,7 +14,7 @@ from gateway.routing.plan import Ask, Plan, plan
 from gateway.settings.snapshot import Target
 
 
-async def route(call: Call, counted: Counted) -> Plan:
+def route(call: Call, counted: Counted) -> Coroutine[Any, Any, Plan]:
     """The targets to try, best first.
 
     :raises Fault: ``no_deployment``, ``unsupported`` or ``context_overflow`` where no target
@@ -30,7 +33,7 @@ async def route(call: Call, counted: Counted) -> Plan:
         input_tokens=counted.estimate(facts).tokens if priced else 0,
         output_tokens=counted.output(facts) if priced else 0,
     )
-    return await planned_for(call, ask)
+    return planned_for(call, ask)
 
 
 async def planned_for(call: Call, ask: Ask) -> Plan:

@@ -207,12 +207,12 @@ class Trying(ABC):
     def _head(self, one: Try, outcome: str) -> Head:
         """What the headers may say of ``one``: nothing of those before but how they ended."""
         return Head(
-            attempts=(*self._notes, AttemptNote(one.deployment, outcome)),
-            dropped=self._call.dropped + one.prepared.dropped,
-            adjusted=one.prepared.adjusted,
-            trimmed=one.prepared.trimmed,
-            mended=() if one.proof is None else tuple(map(str, one.proof.changes)),
-            rates=one.rates,
+            (*self._notes, AttemptNote(one.deployment, outcome)),
+            self._call.dropped + one.prepared.dropped,
+            one.prepared.adjusted,
+            one.prepared.trimmed,
+            () if one.proof is None else tuple(map(str, one.proof.changes)),
+            one.rates,
         )
 
     async def _refused(self, fault: Fault) -> Outcome:

@@ -82,13 +82,13 @@ class Ending:
         first = None if outcome is None else outcome.first_content_at
         usage = None if outcome is None else outcome.usage
         return CallEnd(
-            alias=call.alias.name,
-            operation=OPERATIONS[call.alias.kind],
-            provider="" if deployment is None else deployment.provider.name,
-            status=status,
-            fault=kind,
-            seconds=seconds,
-            ttft=None if first is None else first - call.started,
-            output_tokens=None if usage is None else usage.output,
-            stream=call.request.stream,
+            call.alias.name,
+            OPERATIONS[call.alias.kind],
+            "" if deployment is None else deployment.provider.name,
+            status,
+            kind,
+            seconds,
+            None if first is None else first - call.started,
+            None if usage is None else usage.output,
+            call.request.stream,
         )
