@@ -124,6 +124,8 @@ def reservation(counted: Estimate, output: int, price: Price | None) -> int:
     if price is None:
         return 0
     prompt = counted.tokens + counted.bound
-    rates = (price.input, price.cache_write, price.cache_write_1h)
-    dearest = max(rate.at(prompt) for rate in rates if rate is not None)
+    dearest = price.input.at(prompt)
+    for rate in (price.cache_write, price.cache_write_1h):
+        if rate is not None:
+            dearest = max(dearest, rate.at(prompt))
     return -(-(prompt * dearest + output * price.output.at(prompt)) // MILLION)

@@ -51,7 +51,8 @@ def cost(usage: Usage, price: Price | None) -> int | None:
     )
     total = 0
     for tokens, rate in charges:
-        total += tokens * (rate if rate is not None else price.input).at(prompt)
+        if tokens:
+            total += tokens * (price.input if rate is None else rate).at(prompt)
     return (total + MILLION // 2) // MILLION
 
 
