@@ -31,9 +31,10 @@ class Reader(aiohttp.StreamReader):
     def feed_data(self, data: bytes, size: int = 0) -> bool:
         """More of the body."""
         if data:
+            length = len(data)
             self._buffer.append(data)
-            self.total_bytes += len(data)
-            self._size += len(data)
+            self.total_bytes += length
+            self._size += length
             waiter = self._waiter
             if waiter is not None:
                 self._waiter = None
