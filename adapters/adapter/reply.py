@@ -15,7 +15,9 @@ MAX_ERROR_BODY = 64 * 1024
 ERROR_BODY_SECONDS = 5.0
 """How much of an error's body is read, and for how long: it only explains the status."""
 
-_KEPT = ("x-request-id", "request-id", "retry-after", "retry-after-ms", "openai-processing-ms")
+_KEPT = frozenset(
+    {"x-request-id", "request-id", "retry-after", "retry-after-ms", "openai-processing-ms"}
+)
 _KEPT_PREFIXES = ("x-ratelimit-", "anthropic-ratelimit-")
 
 

@@ -45,6 +45,10 @@ _BETAS = re.compile(r"[\w ,.:-]{1,2000}", re.ASCII)
 _BODY_FIELDS = frozenset(shapes.Body.__annotations__) | frozenset(shapes.Counted.__annotations__)
 _FUNCTION_FIELDS = frozenset(shapes.Function.__annotations__) - {"type"}
 _MESSAGE_FIELDS = frozenset(shapes.Message.__annotations__)
+_THINKING_FIELDS = frozenset(shapes.Thinking.__annotations__)
+_CHOICE_FIELDS = frozenset(shapes.ToolChoice.__annotations__)
+_PARTLY_READ = frozenset({"output_config", "metadata", "tool_choice"})
+"""Objects of which some fields have a canonical word, and the others travel as extras."""
 
 Json = Mapping[str, Any]
 
@@ -247,7 +251,7 @@ def _reasoning(given: Json) -> Reasoning | None:
         budget_tokens=thinking.get("budget_tokens"),
         mode=thinking.get("type"),
         display=thinking.get("display"),
-        extras=_others(thinking, frozenset(shapes.Thinking.__annotations__)),
+        extras=_others(thinking, _THINKING_FIELDS),
     )
 
 
@@ -258,16 +262,17 @@ def _cache(control: Json | None) -> Cache | None:
 def _extras(given: Json, dropped: list[str]) -> Json:
     """Fields of the protocol that have no canonical word, and unknown ones."""
     extras = dict(unknown(given, _BODY_FIELDS, "", dropped))
+    if _PARTLY_READ.isdisjoint(given):
+        return extras
     config = given.get("output_config") or NO_EXTRAS
     known = {"effort", "format"}
     if config.get("format") is not None and config["format"]["type"] != "json_schema":
         known.remove("format")
     choice = given.get("tool_choice") if given.get("tools") else None
-    mapped_choice = frozenset(shapes.ToolChoice.__annotations__)
     for name, value, mapped in (
         ("output_config", config, known),
         ("metadata", given.get("metadata") or NO_EXTRAS, {"user_id"}),
-        ("tool_choice", choice or NO_EXTRAS, mapped_choice),
+        ("tool_choice", choice or NO_EXTRAS, _CHOICE_FIELDS),
     ):
         rest = unknown(value, mapped, name, dropped)
         if rest:
