@@ -45,6 +45,7 @@ class Coalescing(HttpToolsProtocol):
 
     watched: Line | None = None
     held: HeadsHeld
+    cycle: Any
     _idle_since: float | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -75,15 +76,15 @@ class Coalescing(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         """As uvicorn's, but the first piece is kept as it is: mostly it is all there is, and a
         long one costs more to copy than to parse."""
-        line = self.cycle
+        line: Line = self.cycle
         if self._upgrades() or line.response_complete:
             return
         if not line.body:
-            line.body = body  # type: ignore[assignment]
-        else:
-            if type(line.body) is bytes:
-                line.body = bytearray(line.body)
+            line.body = body
+        elif isinstance(line.body, bytearray):
             line.body += body
+        else:
+            line.body = bytearray(line.body) + body
         if len(line.body) > _AHEAD:
             self.flow.pause_reading()
         line.message_event.set()
@@ -139,8 +140,11 @@ class Line(RequestResponseCycle):
     where ASGI's ``send`` is to be used: it knows how to wait for a slow caller, and what is no
     proper order of events. Both may be used in turn.
 
-    ``marks`` are headers of every answer, whatever its door says.
+    ``marks`` are headers of every answer, whatever its door says; ``body`` is what has come of the
+    request's, a :class:`bytearray` once it came in more than one piece.
     """
+
+    body: Any
 
     def __init__(self, protocol: Coalescing, *, keep_alive: bool) -> None:
         super().__init__(
