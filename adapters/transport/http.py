@@ -199,6 +199,8 @@ class Exchange:
         self.status = message.code
         self.headers = {name.lower(): value for name, value in message.headers.items()}
         content.on_eof(self._complete)
+        if self.sent_at is None and not self._call.stream:
+            self.whole()  # it answered before it had read all
 
     async def chunk(self) -> bytes:
         """The next bytes of the body as they come, empty at its end.
@@ -248,7 +250,7 @@ class Exchange:
         if content.at_eof():
             return b""
         body = drained(content)
-        if not content.is_eof():
+        if not content.at_eof():  # where it is compressed, to take some may have unpacked the rest
             more = bytearray(body)
 
             def take(data: bytes) -> bool:

@@ -196,6 +196,16 @@ async def test_a_compressed_body_is_unpacked(raw_provider, transport, exchange_o
         assert await whole(exchange_of(transport)) == b"hello"
 
 
+@pytest.mark.parametrize("size", [100_000, 200_000, 300_000, 400_000, 700_000])
+async def test_what_is_unpacked_in_steps_is_whole(raw_provider, transport, exchange_of, size):
+    """All of it came in one read of the socket; more than a step of it is unpacked on demand."""
+    body = bytes(range(256)) * (size // 256)
+    packed = gzip.compress(body)
+    head = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: %d\r\n\r\n" % len(packed)
+    raw_provider.script = replies(head + packed)
+    assert await whole(exchange_of(transport)) == body
+
+
 async def test_a_bomb_is_bounded_by_the_limit(raw_provider, transport, exchange_of):
     packed = gzip.compress(b"\0" * (64 << 20))
     head = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: %d\r\n\r\n" % len(packed)

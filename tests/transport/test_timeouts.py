@@ -175,6 +175,27 @@ async def test_a_reply_that_comes_before_the_request_was_read_keeps_its_own_limi
     server.close()
 
 
+async def test_for_a_whole_body_that_comes_before_the_request_was_read_only_total_applies(
+    connect, exchange_of
+):
+    async def answer_first(reader, writer):
+        writer.write(HEAD + b"1\r\nx\r\n")
+        await over.wait()
+        writer.transport.abort()
+
+    over = asyncio.Event()
+    server = await asyncio.start_server(answer_first, "127.0.0.1", 0)
+    transport = connect(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    exchange = exchange_of(
+        transport, stream=False, body=b"x" * (32 << 20), first_event=LIMIT / 3, total=LIMIT
+    )
+    fault = await outcome(exchange)
+    assert fault.phase == "total"
+    over.set()
+    await asyncio.sleep(0)
+    server.close()
+
+
 async def test_total_ends_an_answer_that_always_moves(raw_provider, transport, exchange_of):
     raw_provider.script = lambda connection: drip(connection, HEAD, b"1\r\nx\r\n")
     fault = await outcome(exchange_of(transport, total=LIMIT), moves=float("inf"))
