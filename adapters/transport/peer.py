@@ -76,8 +76,9 @@ class Peer:
             for name, value in self._address.headers.items()
             if name != "Content-Length"
         }
-        if self._proxied and way is not None and way.user is not None:
-            credentials = aiohttp.encode_basic_auth(way.user, way.password or "")
+        if self._proxied and way is not None and (way.user or way.password):
+            user, password = way.user or "", way.password or ""
+            credentials = aiohttp.encode_basic_auth(user, password, "latin1")  # as for a tunnel
             self._fixed["proxy-authorization"] = credentials
 
     async def connect(self) -> Connection:
@@ -85,8 +86,12 @@ class Peer:
 
         :raises aiohttp.ClientError: where none can be made.
         """
-        connection = await self.connector.connect(self._address, [], _NO_LIMITS)
-        protocol = connection.protocol
+        while True:
+            connection = await self.connector.connect(self._address, [], _NO_LIMITS)
+            protocol = connection.protocol
+            if protocol is None or len(protocol) == 0:
+                break
+            connection.close()  # a reply that nobody asked for would pass for that of this call
         if protocol is not None:
             protocol.set_response_params(
                 read_until_eof=True,

@@ -324,6 +324,33 @@ async def test_a_connection_that_was_closed_while_idle_is_not_used(
     assert len(raw_provider.requests) == 20
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        b"HTTP/1.1 408 Late\r\ncontent-length: 3\r\n\r\nbye",
+        b"HTTP/1.1 408 Late\r\ncontent-length: 3\r\n\r\n",
+    ],
+)
+async def test_a_reply_that_nobody_asked_for_is_given_to_nobody(
+    raw_provider, transport, exchange_of, more
+):
+    """Else each call after it would get the answer to the one before."""
+
+    async def answer(connection):
+        number = len(raw_provider.requests)
+        await connection.send(b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n%d" % number)
+        await asyncio.sleep(0.005)
+        await connection.send(more)
+
+    raw_provider.script = answer
+    for number in range(1, 4):
+        with exchange_of(transport, stream=False) as exchange:
+            await exchange.start()
+            assert (exchange.status, await exchange.read(10)) == (200, b"%d" % number)
+        await asyncio.sleep(0.02)
+    assert raw_provider.connections == 3
+
+
 async def test_a_reply_before_the_request_was_read_closes_the_connection(transport, exchange_of):
     checked, over = asyncio.Event(), asyncio.Event()
 

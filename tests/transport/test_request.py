@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import gzip
 import socket
 import zlib
@@ -138,6 +139,23 @@ async def test_a_proxy_gets_the_absolute_url_and_its_own_credentials(
         (token,) = header(request, "proxy-authorization")
         assert base64.b64decode(token.removeprefix("Basic ")) == b"me:pass"
         assert header(request, "authorization") == []
+
+
+@pytest.mark.parametrize(
+    ("written", "sent"),
+    [("m%C3%A9:p%20%C3%A9@", "mé:p é"), ("me@", "me:"), (":pass@", ":pass"), ("", None)],
+)
+@pytest.mark.parametrize("scheme", ["http", "https"])
+async def test_a_proxys_credentials_are_the_same_with_and_without_a_tunnel(
+    raw_provider, connect, exchange_of, scheme, written, sent
+):
+    raw_provider.script = replies(b"HTTP/1.1 407 Who?\r\ncontent-length: 0\r\n\r\n")
+    proxy = raw_provider.url.replace("://", f"://{written}")
+    with contextlib.suppress(Fault):
+        await whole(exchange_of(connect(f"{scheme}://provider.invalid", proxy=proxy)))
+    given = header(raw_provider.requests[0], "proxy-authorization")
+    told = [base64.b64decode(one.removeprefix("Basic ")).decode("latin1") for one in given]
+    assert told == ([] if sent is None else [sent])
 
 
 async def test_tls_through_a_proxy_that_refuses(raw_provider, connect, exchange_of):
