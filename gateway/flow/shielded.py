@@ -35,5 +35,7 @@ async def shielded(work: Coroutine[Any, Any, T] | asyncio.Future[T], grace: floa
             await asyncio.wait([task], timeout=grace)
         if not task.done():
             task.cancel()
+        elif not task.cancelled():
+            task.exception()  # as above, where both came in one turn of the loop
         raise
     return task.result()

@@ -33,9 +33,14 @@ SAMPLE = 1 << 12
 SLICES = 64
 """How many slices they are."""
 
+_PLACES = tuple(n * 0.6180339887498949 % 1 for n in range(SLICES))
+"""Where in its share of the text each slice lies: never at the same place of what recurs, such as
+records of one length, and evenly spread over it (multiples of the golden ratio)."""
+
 SAMPLING_ERROR = 0.10
 """What slices may be off beyond the family's error: texts are not the same throughout (measured
-on 200 mixtures of code, prose and JSON: 1.3 % in the middle, 6 % at most)."""
+on 200 mixtures of code, prose and JSON: 1.7 % in the middle, 7 % at most; on 308 texts of records
+of one length, half digits and half prose: 2.3 % and 9 %)."""
 
 SERVER_TOOL = 10_500
 """Tokens that a tool of the provider's own may read unasked (recorded: web searches 8,234 to
@@ -220,7 +225,7 @@ def _slices(text: AnyStr) -> AnyStr:
     if len(text) <= WHOLE:
         return text
     step, length = len(text) // SLICES, SAMPLE // SLICES
-    starts = range(0, step * SLICES, step)
+    starts = [n * step + int(place * (step - length)) for n, place in enumerate(_PLACES)]
     return text[:0].join([text[start : start + length] for start in starts])
 
 

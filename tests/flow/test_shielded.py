@@ -52,6 +52,26 @@ async def test_not_for_ever() -> None:
     assert work.cancelled()
 
 
+@pytest.mark.parametrize("turns", [0, 1])
+async def test_its_failure_just_before_a_cancellation_is_no_news(turns: int) -> None:
+    told: list[str] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: told.append(context["message"]))
+    work: asyncio.Future[None] = loop.create_future()
+    waiting = asyncio.create_task(shielded(work))
+    await asyncio.sleep(0)
+    work.set_exception(Fault("store_unavailable", "away"))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    del work, waiting
+    gc.collect()
+    await asyncio.sleep(0)
+    assert told == []
+
+
 async def test_its_failure_after_a_cancellation_is_no_news() -> None:
     told: list[str] = []
     loop = asyncio.get_running_loop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import os
 import struct
@@ -46,6 +47,7 @@ from gateway.policy.families import CLASSES, FAMILIES, TOKENIZERS
 from gateway.policy.images import area, size, squares, tiles
 from gateway.policy.tokens import (
     OPAQUE_PART,
+    SAMPLING_ERROR,
     SERVER_TOOL,
     WHOLE,
     Estimate,
@@ -307,6 +309,18 @@ def test_slices_of_a_long_text_speak_for_the_whole() -> None:
     assert len(text) > 4 * WHOLE
     assert abs(found.tokens / whole - 1) < 0.10
     assert found.bound > whole * (FAMILIES["openai"].error + 0.05)
+
+
+@pytest.mark.parametrize("length", [100, 256, 500, 1024])
+@pytest.mark.parametrize("records", [64, 128, 200, 640])
+def test_slices_see_all_of_records_of_one_length(length: int, records: int) -> None:
+    """Half a record costs three times the other; slices at one place of each saw only that."""
+    digits = hashlib.sha256(b"").hexdigest() * 8
+    record = '{"id":"' + digits[: length // 3] + '","text":"'
+    record = (record + GOLDEN["english"] * 8)[: length - 3] + '"}\n'
+    text = record * records
+    whole = count(text, FAMILIES["openai"])
+    assert abs(guess(ask(Text(text))).tokens / whole - 1) < SAMPLING_ERROR
 
 
 # ------------------------------------------------------------------ images
