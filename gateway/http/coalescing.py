@@ -54,8 +54,14 @@ class Coalescing(HttpToolsProtocol):
         self.pipeline = Few()  # type: ignore[assignment]
         self.flow._is_writable_event = Rung(rung=True)
 
+    def on_message_begin(self) -> None:
+        """A request begins, so the connection is idle no more."""
+        self._idle_since = None
+        super().on_message_begin()
+
     def on_headers_complete(self) -> None:
         """As uvicorn's, for a server that has neither a root path nor a bound of its own."""
+        self._idle_since = None  # its head may have begun while the call before it was answered
         parser, scope = self.parser, self.scope
         version = parser.get_http_version()
         scope["method"] = parser.get_method().decode("ascii")
@@ -107,7 +113,8 @@ class Coalescing(HttpToolsProtocol):
             self._wait_idle(self.timeout_keep_alive)
 
     def _unset_keepalive_if_required(self) -> None:
-        self._idle_since = None
+        """Nothing: what comes and begins no request, blank lines or the rest of a body that was
+        answered early, would else hold the connection for ever."""
 
     def _wait_idle(self, seconds: float) -> None:
         handler = self.timeout_keep_alive_handler

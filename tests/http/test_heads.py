@@ -20,8 +20,10 @@ GET = b"GET / HTTP/1.1\r\nhost: x\r\n"
 
 
 async def app(scope: Any, receive: Any, send: Any) -> None:
-    while (await receive()).get("more_body"):
+    while scope["path"] != "/early" and (await receive()).get("more_body"):
         pass
+    if scope["path"] == "/slow":
+        await asyncio.sleep(0.8)
     size = sum(len(value) for _, value in scope["headers"])
     await send(
         {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"8")]}
@@ -153,6 +155,47 @@ async def test_an_idle_connection_is_closed_but_none_that_goes_on(port: int) -> 
     began = time.monotonic()
     assert await read_all(reader) == b""
     assert time.monotonic() - began > 0.05, "the wait begins with the latest answer"
+    writer.close()
+
+
+@pytest.mark.parametrize("port", [0.4], indirect=True)
+@pytest.mark.parametrize(
+    ("request_", "more"),
+    [
+        (GET + b"\r\n", b"\r\n"),
+        (b"POST /early HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n", b"b"),
+        (b"POST /early HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n", b"body body"),
+    ],
+    ids=["blank lines", "an answered body that goes on", "an answered body that ends"],
+)
+async def test_what_begins_no_request_does_not_hold_a_connection(
+    port: int, request_: bytes, more: bytes
+) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request_)
+    await reader.readuntil(b"\r\n\r\n")
+    await reader.readexactly(8)
+    began = time.monotonic()
+    await asyncio.sleep(0.1)
+    writer.write(more)
+    with contextlib.suppress(ConnectionError):
+        assert await read_all(reader) == b""
+    assert 0.3 < time.monotonic() - began < 2.0
+    writer.close()
+
+
+@pytest.mark.parametrize("port", [0.4], indirect=True)
+@pytest.mark.parametrize("early", [0, 30], ids=["whole", "half of its head with the one before"])
+async def test_a_call_is_not_ended_by_the_wait_for_the_next_one(port: int, early: int) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    slow = b"GET /slow HTTP/1.1\r\nhost: x\r\nx-a: a\r\n\r\n"
+    writer.write(GET + b"\r\n" + slow[:early])
+    await reader.readuntil(b"\r\n\r\n")
+    await reader.readexactly(8)
+    await asyncio.sleep(0.1)
+    writer.write(slow[early:])
+    assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200 ")
+    assert int(await reader.readexactly(8)) == 2
     writer.close()
 
 
