@@ -19,7 +19,13 @@ from adapters.canonical.events import (
     Verbatim,
 )
 from adapters.dialects.anthropic_messages.errors import in_stream
-from adapters.dialects.anthropic_messages.stream import Stream, malformed, split_extras, truncated
+from adapters.dialects.anthropic_messages.stream import (
+    Stream,
+    malformed,
+    split_extras,
+    text_at,
+    truncated,
+)
 from adapters.wire.anthropic_messages import NAME, part_of, reason_of, usage_of
 from adapters.wire.json import loads, loads_exact
 from adapters.wire.plain import MARK, pattern, run_at
@@ -110,7 +116,8 @@ def _answer(message: Mapping[str, Any]) -> list[Event]:
     if message.get("type") == "error":
         return [Failed(in_stream(message))]
     start, end = split_extras(message)
-    events: list[Event] = [Started(message.get("id"), message.get("model"), None, start, NAME)]
+    model = text_at(message, "model")
+    events: list[Event] = [Started(text_at(message, "id"), model, None, start, NAME)]
     for index, block in enumerate(message["content"]):
         events += part_events(index, part_of(block))
         events.append(PartEnded(index))

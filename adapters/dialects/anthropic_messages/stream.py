@@ -138,7 +138,7 @@ class Stream:
         message = event["message"]
         self._started = True
         extras, self._extras = split_extras(message)
-        started = Started(message.get("id"), message.get("model"), None, extras, NAME)
+        started = Started(text_at(message, "id"), text_at(message, "model"), None, extras, NAME)
         return [started, *self._report(message.get("usage"))]
 
     def _message_delta(self, event: Json) -> list[Event]:
@@ -238,19 +238,35 @@ def _parsed(raw: str) -> Any:
         return raw
 
 
+def text_at(told: Json, name: str) -> str | None:
+    """The string at ``name``, or ``None`` where there is none."""
+    value = told.get(name)
+    return value if isinstance(value, str) else None
+
+
 # ---------------------------------------------------------------------- deltas
 
 
+def _said(delta: Json, name: str) -> str:
+    """What a delta says; nothing behind the decoder expects anything but text."""
+    text = delta[name]
+    if not isinstance(text, str):
+        raise TypeError(name)
+    return text
+
+
 def _text_delta(opened: _Open, delta: Json) -> list[Event]:
-    return [TextDelta(opened.index, delta["text"])] if delta["text"] else []
+    text = _said(delta, "text")
+    return [TextDelta(opened.index, text)] if text else []
 
 
 def _thinking_delta(opened: _Open, delta: Json) -> list[Event]:
-    return [ThinkingDelta(opened.index, delta["thinking"])] if delta["thinking"] else []
+    text = _said(delta, "thinking")
+    return [ThinkingDelta(opened.index, text)] if text else []
 
 
 def _signature_delta(opened: _Open, delta: Json) -> list[Event]:
-    signature = delta["signature"]
+    signature = _said(delta, "signature")
     return [PartAnnotated(opened.index, "signature", signature)] if signature else []
 
 
@@ -259,16 +275,18 @@ def _citations_delta(opened: _Open, delta: Json) -> list[Event]:
 
 
 def _arguments_delta(opened: _Open, delta: Json) -> list[Event]:
-    if not delta["partial_json"]:
+    text = _said(delta, "partial_json")
+    if not text:
         return []
     opened.sent = True
-    return [ArgumentsDelta(opened.index, delta["partial_json"])]
+    return [ArgumentsDelta(opened.index, text)]
 
 
 def _input_delta(opened: _Open, delta: Json) -> list[Event]:
-    if not delta["partial_json"]:
+    text = _said(delta, "partial_json")
+    if not text:
         return []
-    opened.raw_input.append(delta["partial_json"])
+    opened.raw_input.append(text)
     return [opened.so_far()]
 
 

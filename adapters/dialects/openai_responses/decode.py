@@ -27,6 +27,7 @@ from adapters.wire.openai_responses import (
     DIALECT,
     call_of,
     list_at,
+    optional_text,
     output_part_of,
     text_at,
     thinking_of,
@@ -84,7 +85,7 @@ class Output:
         """An item begins. Messages open with their content parts, and reasoning with its first
         text, because only that says whether it is a summary."""
         self._items[position] = item
-        kind = item.get("type")
+        kind = optional_text(item, "type")
         if kind in ("message", "reasoning") or (position, 0) in self._slots:
             return []
         if kind in CALL_FIELD:

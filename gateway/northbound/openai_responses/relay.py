@@ -13,6 +13,7 @@ from typing import Any
 
 from adapters.canonical.events import Verbatim
 from adapters.wire.json import dumps
+from adapters.wire.openai_responses import optional_text
 from adapters.wire.sse import frame
 from gateway.northbound.base import Envelope
 
@@ -39,13 +40,15 @@ class Relay:
     def feed(self, verbatim: Verbatim) -> bytes:
         """The bytes for one of the provider's frames; empty if it is held or not shown."""
         event = verbatim.json
-        name = event.get("type") or verbatim.name
+        name = optional_text(event, "type") or verbatim.name
         if name in FAILURES:
             return b""
         if name in ENDINGS:
             self._held = (name, event)
             return b""
         changes = self._changes(event)
+        if event.get("type") != name:
+            changes["type"] = name
         if not changes and b"\n" not in verbatim.data:
             self.next += 1
             return frame(verbatim.data, name)
@@ -81,7 +84,7 @@ class Relay:
         index = event["output_index"]
         item = event.get("item")
         given = item.get("id") if isinstance(item, dict) else event.get("item_id")
-        if not isinstance(given, str):
+        if not isinstance(given, str) or not isinstance(index, int):
             return
         first = self._ids.setdefault(index, given)
         if given == first:

@@ -59,8 +59,9 @@ class StreamEncoder:
         out: list[bytes] = []
         for event in events:
             if isinstance(event, Verbatim):
-                # A whole body has no type: a provider may answer a stream with one.
-                self._relaying = event.dialect == DIALECT and "type" in event.json
+                if not self._relaying and not self._begun:
+                    # A whole body has no type: a provider may answer a stream with one.
+                    self._relaying = event.dialect == DIALECT and "type" in event.json
                 if self._relaying:
                     out.append(self._relay.feed(event))
             elif isinstance(event, Started):

@@ -43,6 +43,9 @@ def stream(*events):
 
 
 TEXT = (opening(0, type="text", text=""), delta(0, "text_delta", text="hi"), closing(0))
+THINKING = opening(0, type="thinking", thinking="", signature="")
+TOOL = opening(0, type="tool_use", id="toolu_1", name="f", input={})
+SEARCH = opening(0, type="server_tool_use", id="srv_1", name="web_search", input={})
 
 
 @pytest.mark.parametrize(
@@ -177,6 +180,12 @@ def test_what_follows_the_terminal_is_not_read(decode):
         stream(START, opening(0, type="tool_use", id=1, name="f", input={})),
         stream(START, {"type": "content_block_start", "index": 0}),
         stream(START, TEXT[0], delta(0, "text_delta")),
+        stream(START, TEXT[0], delta(0, "text_delta", text=["x"])),
+        stream(START, TEXT[0], delta(0, "text_delta", text=[])),
+        stream(START, THINKING, delta(0, "thinking_delta", thinking={"a": 1})),
+        stream(START, THINKING, delta(0, "signature_delta", signature=5)),
+        stream(START, TOOL, delta(0, "input_json_delta", partial_json=[None])),
+        stream(START, SEARCH, delta(0, "input_json_delta", partial_json=7)),
         stream(START, TEXT[0], {"type": "content_block_delta", "index": [], "delta": {}}),
         stream(START, {"type": "message_delta", "delta": None}),
     ],
@@ -185,6 +194,17 @@ def test_a_broken_protocol_is_a_fault_never_a_crash(decode, fault_of, chunks):
     events = decode(chunks)
     grammar.check(events)
     assert fault_of(events).kind == "protocol_error"
+
+
+@pytest.mark.parametrize("odd", [[], {"a": 1}, 5])
+def test_a_name_that_is_no_text_is_none(decode, odd):
+    """The books name the model that answered: what is no name would leave a row unsettled."""
+    message = {**START["message"], "id": odd, "model": odd}
+    told = decode(stream({**START, "message": message}, *TEXT, ending("end_turn"), STOP))
+    whole = DIALECT.decoder().body(json.dumps({**message, "stop_reason": "end_turn"}).encode())
+    for events in (told, whole):
+        assert (events[0].id, events[0].model) == (None, None)
+        assert isinstance(events[-1], Finished)
 
 
 @pytest.mark.parametrize(

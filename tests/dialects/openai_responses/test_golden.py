@@ -46,6 +46,19 @@ def test_an_end_of_file_before_the_terminal_is_never_success(
         assert isinstance(last, Failed), end
 
 
+@pytest.mark.parametrize("kind", [[], {}, ["message"]])
+def test_an_item_without_a_proper_type_is_shown_as_it_came(decode: Any, kind: Any) -> None:
+    response = {"id": "resp_1", "model": "m", "status": "in_progress", "output": []}
+    item = {"id": "x_1", "type": kind}
+    events = [
+        {"type": "response.created", "response": response},
+        {"type": "response.output_item.added", "output_index": 0, "item": item},
+    ]
+    told = decode([f"data: {json.dumps(event)}\n\n".encode() for event in events])
+    grammar.check(told)
+    assert told[-1].fault.kind in ("stream_truncated", "protocol_error")
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_verbatim_carries_the_bytes_and_changes_no_event(
     name: str, replay: Any, plain: Any

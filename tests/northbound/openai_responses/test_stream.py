@@ -398,6 +398,26 @@ def test_the_same_dialect_passes_through(styled: Any, frames: Any) -> None:
     }
 
 
+@pytest.mark.parametrize("kind", [None, [], 5])
+def test_a_frame_that_only_its_event_line_names_stays_in_the_relay(
+    kind: Any, envelope: Envelope, frames: Any
+) -> None:
+    """What it decodes to was relayed from the start: nobody else could go on with it."""
+    encoder = RESPONSES.encoder(envelope)
+    nameless = {"sequence_number": 2, "output_index": [], "item_id": "a", "delta": "x"}
+    if kind is not None:
+        nameless["type"] = kind
+    name = "response.output_text.delta"
+    frame = Verbatim("openai-responses", name, json.dumps(nameless).encode(), nameless)
+    begun = relayed(*FRAMES[:2])
+    told = frames(encoder.feed([*begun, PartStarted(0, Text(""))]))
+    told += frames(encoder.feed([frame, TextDelta(0, "x")]))
+    told += frames(encoder.feed(relayed(FRAMES[-1])) + encoder.finish(Finished("stop")))
+    assert told[2] == {**nameless, "type": name}
+    assert [event["sequence_number"] for event in told] == [0, 1, 2, 3]
+    assert told[-1]["type"] == "response.completed"
+
+
 def test_the_ending_waits_for_its_settlement(envelope: Envelope, frames: Any) -> None:
     encoder = RESPONSES.encoder(envelope)
     told = frames(encoder.feed(relayed(*FRAMES)))
