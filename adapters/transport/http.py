@@ -6,8 +6,7 @@ is followed, no cookie kept, no proxy or credential taken from the environment. 
 dialects, events or what a body means.
 
 Closing is synchronous: an exchange that is left before the body's end aborts its socket in that
-very step, so no second cancellation can interrupt it and no connection stays counted as busy
-(fault kind K19).
+very step. No second cancellation can interrupt it, no connection stays counted as busy (K19).
 """
 
 from __future__ import annotations
