@@ -15,7 +15,7 @@ from gateway.services.state import State
 class Ending:
     """One call's end: ``outcome`` or ``fault`` is filled in by whoever learns of it."""
 
-    __slots__ = ("_call", "_exchange", "_state", "fault", "outcome")
+    __slots__ = ("_call", "_exchange", "_state", "_under_way", "fault", "outcome")
 
     def __init__(self, state: State, exchange: Exchange, call: Call) -> None:
         self._state = state
@@ -23,7 +23,7 @@ class Ending:
         self._call = call
         self.outcome: Outcome | None = None
         self.fault: Fault | None = None
-        call.runtime.metrics.call_started(call.alias.name)
+        self._under_way = call.runtime.metrics.call_started(call.alias.name)
 
     def tell(self) -> None:
         """Write the one line, count the one call."""
@@ -31,7 +31,7 @@ class Ending:
         seconds = call.runtime.clock.monotonic() - call.started
         kind = self._kind()
         status = 499 if kind == "cancelled" else self._exchange.status  # 499: in the log alone
-        call.runtime.metrics.call_ended(self._call_end(seconds, status, kind))
+        call.runtime.metrics.call_ended(self._call_end(seconds, status, kind), self._under_way)
         if self._state.logs.tells(status):
             self._state.logs.access(self._access(seconds, status, kind))
         call.trace.span.set("http.response.status_code", status)

@@ -75,7 +75,6 @@ class AttemptEnd(NamedTuple):
 class _CallSeries(NamedTuple):
     """The series that the calls with the same labels count in."""
 
-    in_flight: Number
     answered: Number
     seconds: Spread
     first_token: Spread
@@ -174,8 +173,9 @@ class Metrics:
 
     # the hot path
 
-    def call_started(self, alias: str) -> None:
-        """A call is under way; :meth:`call_ended` must follow, whatever happens."""
+    def call_started(self, alias: str) -> Number:
+        """A call is under way; :meth:`call_ended` must follow, whatever happens, with what this
+        returns: a reload may have taken the alias's name away by then."""
         series = self._started.get(alias)
         if series is None:
             (known,) = self._bounded(("alias",), (alias,))
@@ -183,13 +183,14 @@ class Metrics:
             if known == alias:
                 self._started[alias] = series
         series.value += 1
+        return series
 
-    def call_ended(self, end: CallEnd) -> None:
+    def call_ended(self, end: CallEnd, under_way: Number) -> None:
         """A call has been answered, or given up."""
+        under_way.value -= 1
         series = self._calls.get(end[:5])
         if series is None:
             series = self._call_series(end)
-        series.in_flight.value -= 1
         series.answered.value += 1
         series.seconds.observe(end.seconds)
         if end.fault or end.ttft is None:
@@ -206,7 +207,6 @@ class Metrics:
         names = (operation, provider, alias)
         of = self._of
         found = _CallSeries(
-            of["gateway_requests_in_flight"].at(alias),
             of["gateway_requests_total"].at(alias, status, fault),
             of["gen_ai_server_request_duration_seconds"].at(*names, fault),
             of["gen_ai_server_time_to_first_token_seconds"].at(*names),

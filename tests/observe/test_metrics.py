@@ -41,9 +41,9 @@ def value(metrics: Metrics, name: str, **labels: str) -> float:
 
 
 def one_call(metrics: Metrics, call: CallEnd = CALL, attempt: AttemptEnd = ATTEMPT) -> None:
-    metrics.call_started(call.alias)
+    under_way = metrics.call_started(call.alias)
     metrics.attempt_ended(attempt)
-    metrics.call_ended(call)
+    metrics.call_ended(call, under_way)
 
 
 def test_a_call_is_counted_once_everywhere(metrics: Metrics) -> None:
@@ -122,6 +122,18 @@ def test_a_reload_brings_new_names_and_keeps_old_numbers(metrics: Metrics) -> No
     assert value(metrics, "gateway_requests_total", alias="new", status="200", fault="") == 1
     one_call(metrics)
     assert value(metrics, "gateway_requests_total", alias="other", status="200", fault="") == 1
+
+
+@pytest.mark.parametrize("names", [[], ["smart"]])
+def test_a_call_over_a_reload_leaves_nothing_under_way(metrics: Metrics, names: list[str]) -> None:
+    metrics.know(["smart"] if not names else [], [("openai", "gpt")])
+    under_way = metrics.call_started("smart")
+    metrics.know(names, [("openai", "gpt")])
+    metrics.call_ended(CALL, under_way)
+    name = "gateway_requests_in_flight"
+    left = {labels: number for (of, labels), number in samples(metrics).items() if of == name}
+    assert left
+    assert set(left.values()) == {0}
 
 
 def test_every_kind_and_status_has_a_label_of_its_own() -> None:

@@ -17,11 +17,12 @@ def test_promtool_finds_nothing_to_complain_about() -> None:
     metrics = Metrics("1")
     metrics.know(["smart"], [("openai", "gpt")])
     metrics.watch_queue("writer", lambda: 1)
-    metrics.call_started("smart")
+    under_way = metrics.call_started("smart")
     metrics.attempt_ended(
         AttemptEnd("smart", "chat", "openai", "gpt", "first", "", 1.5, 100, 100, 50, 5, 1234)
     )
-    metrics.call_ended(CallEnd("smart", "chat", "openai", 200, "", 1.5, 0.3, 100, stream=True))
+    end = CallEnd("smart", "chat", "openai", 200, "", 1.5, 0.3, 100, stream=True)
+    metrics.call_ended(end, under_way)
     checked = subprocess.run(
         [promtool, "check", "metrics"],
         input=metrics.render()[1],
