@@ -166,7 +166,7 @@ async def settle(store: Store, run_id: str, clock: Clock) -> None:
         return
     response, now, new_id = await told(store, row), clock.wall(), clock.new_id
     given = _given(outside)
-    made = [as_item(item, new_id(prefix(item))) for item in response["output"]]
+    made = [as_item(item, new_id(prefix(item))) for item in response.get("output") or ()]
     conversation = outside["conversation"]
     addition = None
     if conversation is not None and response["status"] != "failed":

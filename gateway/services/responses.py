@@ -180,9 +180,9 @@ class Session:
         store, now = self._runtime.store, self._runtime.clock.wall()
         new_id = self._runtime.clock.new_id
         given = [as_item(item, new_id(prefix(item))) for item in memory.items]
-        made = [as_item(item, new_id(prefix(item))) for item in response["output"]]
+        made = [as_item(item, new_id(prefix(item))) for item in response.get("output") or ()]
         addition = None
-        if self._held is not None and response["status"] != "failed":
+        if self._held is not None and response.get("status") != "failed":
             project = self._principal.project
             addition = Addition(self._held, project, (*given, *made), now, self._holder)
         if self._stores:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import openai
 import pytest
+from aiohttp import test_utils, web
 
-from tests.harness import Harness
+from tests.harness import KEY, Harness, alias, gateway
 
 WEATHER = {
     "type": "function",
@@ -151,6 +153,26 @@ async def test_a_kept_response_is_the_one_that_was_told(
     )
     kept = await client.responses.retrieve(told.id)
     assert kept.to_dict() == told.to_dict()
+
+
+@pytest.mark.parametrize("nothing", [{"output": None}, {}])
+async def test_an_answer_without_output_is_kept(tmp_path: Path, nothing: dict[str, Any]) -> None:
+    """Some servers leave it out where there is none; the call was made and paid."""
+
+    async def answer(_: web.Request) -> web.Response:
+        body = {"id": "resp_1", "object": "response", "model": "m", "status": "completed"}
+        return web.json_response({**body, **nothing})
+
+    app = web.Application()
+    app.router.add_post("/v1/responses", answer)
+    async with test_utils.TestServer(app) as server:
+        url = str(server.make_url("")).rstrip("/")
+        provider = f'[providers.odd]\ndialect = "openai-responses"\nbase_url = "{url}/v1"\n'
+        async with gateway(tmp_path, provider + alias("odd", ("odd", "m"))) as g:
+            told = await g.post("/v1/responses", {"model": "odd", "input": "hi", "store": True})
+            assert told.status == 200, told.body
+            kept = await g.get(f"/v1/responses/{told.json()['id']}", key=KEY)
+            assert (kept.status, kept.json()["output"]) == (200, [])
 
 
 async def test_another_project_finds_nothing(
