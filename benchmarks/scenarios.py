@@ -102,7 +102,7 @@ PACED, BURST = "paced-100-10", "burst-500"
 
 SCENARIOS = (
     Scenario("call, same dialect", "whole", "chat", "call", 1.7, 1500, 16),
-    Scenario("call, same dialect, c=1", "whole", "chat", "call", 1.7, 600, 1),
+    Scenario("call, same dialect, c=1", "whole", "chat", "call", None, 600, 1),
     Scenario("call, chat to Messages", "whole", "messages", "call", 1.7, 1500, 16),
     Scenario("call, chat to Responses", "whole", "responses", "call", 1.7, 1500, 16),
     Scenario(
