@@ -19,10 +19,13 @@ async def post(g: Harness, key: str, model: str = "m-openai", **fields: Any) -> 
 
 async def test_200_callers_at_a_budget_for_10_calls(g: Harness, books: Any, make_key: Any) -> None:
     """All at once, with `max_tokens` set and used up: the money is reserved before a call leaves,
-    so that what is spent and promised together never passes the budget."""
-    probe = await g.explain(await g.chat("priced", "one two three", max_tokens=100))
-    nano = probe["attempts"][0]["reserved_nano"]
-    assert nano > 0
+    so that what is spent and promised together never passes the budget. A call that ends leaves
+    what it did not use to those that come later, so how many may go depends on their order."""
+    (probe,) = (await g.explain(await g.chat("priced", "one two three", max_tokens=100)))[
+        "attempts"
+    ]
+    nano, spent = probe["reserved_nano"], probe["cost_nano"]
+    assert 0 < spent <= nano
     budget = 10 * nano
     key = await make_key(limits={"usd_total": budget / 1e9})
     before = g.simulator.log.total
@@ -42,7 +45,7 @@ async def test_200_callers_at_a_budget_for_10_calls(g: Harness, books: Any, make
     passed = [a for a in answers if a.status == 200]
     refused = [a for a in answers if a.status == 402]
     assert len(passed) + len(refused) == 200
-    assert 10 <= len(passed) <= 12, "ten may go; what they did not use may pay for another"
+    assert 10 <= len(passed) <= budget // spent
     assert g.simulator.log.total - before == len(passed)
     for answer in refused:
         error = answer.json()["error"]
