@@ -17,15 +17,17 @@ async def post(g: Harness, key: str, model: str = "m-openai", **fields: Any) -> 
     return await g.post("/v1/chat/completions", body, key=key)
 
 
+OPENED = """SELECT at, ended_at, cost_nano, reserved_nano FROM attempts
+    WHERE request_seq IN (SELECT seq FROM requests WHERE key_id NOT LIKE 'file:%')"""
+
+
 async def test_200_callers_at_a_budget_for_10_calls(g: Harness, books: Any, make_key: Any) -> None:
     """All at once, with `max_tokens` set and used up: the money is reserved before a call leaves,
     so that what is spent and promised together never passes the budget. A call that ends leaves
     what it did not use to those that come later, so how many may go depends on their order."""
-    (probe,) = (await g.explain(await g.chat("priced", "one two three", max_tokens=100)))[
-        "attempts"
-    ]
-    nano, spent = probe["reserved_nano"], probe["cost_nano"]
-    assert 0 < spent <= nano
+    probe = await g.explain(await g.chat("priced", "one two three", max_tokens=100))
+    nano = probe["attempts"][0]["reserved_nano"]
+    assert nano > 0
     budget = 10 * nano
     key = await make_key(limits={"usd_total": budget / 1e9})
     before = g.simulator.log.total
@@ -45,7 +47,15 @@ async def test_200_callers_at_a_budget_for_10_calls(g: Harness, books: Any, make
     passed = [a for a in answers if a.status == 200]
     refused = [a for a in answers if a.status == 402]
     assert len(passed) + len(refused) == 200
-    assert 10 <= len(passed) <= budget // spent
+    calls = books.rows(OPENED)
+    assert len(calls) == len(passed) >= 10
+    first_end = min(call["ended_at"] for call in calls)
+    assert sum(call["at"] < first_end for call in calls) <= 10, "nothing was given back by then"
+    for call in calls:  # whoever came later was paid for by what the others had not used
+        at = call["at"]
+        used = sum(c["cost_nano"] for c in calls if c["ended_at"] <= at)
+        promised = sum(c["reserved_nano"] for c in calls if c["at"] <= at < c["ended_at"])
+        assert used + promised <= budget
     assert g.simulator.log.total - before == len(passed)
     for answer in refused:
         error = answer.json()["error"]
