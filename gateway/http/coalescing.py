@@ -32,6 +32,8 @@ _HEAD = b"HTTP/1.1 "
 _AHEAD = 256 * 1024
 """Bytes of a body that are read before anybody asks for them. Most long prompts are within it: to
 stop a socket for them and let it go on would cost more than to read them."""
+_NO_HTTP = "Invalid HTTP request received."
+_NO_TUNNEL = "This is a gateway to models and opens no tunnels: CONNECT is for proxies."
 _BODILESS = frozenset({204, 304})
 
 
@@ -54,6 +56,38 @@ class Coalescing(HttpToolsProtocol):
         self.pipeline = Few()  # type: ignore[assignment]
         self.flow._is_writable_event = Rung(rung=True)
 
+    def data_received(self, data: bytes) -> None:
+        """Read on, as HTTP, whatever else a caller offers to speak."""
+        rest: bytes | memoryview = data
+        try:
+            while rest:
+                try:
+                    self.parser.feed_data(rest)
+                    return
+                except httptools.HttpParserUpgrade as offer:
+                    rest = memoryview(rest)[offer.args[0] :]
+                    self._decline()
+        except httptools.HttpParserError:
+            self.logger.warning(_NO_HTTP)
+            self.send_400_response(_NO_HTTP)
+
+    def _decline(self) -> None:
+        """Ignore a head's offer of another protocol (RFC 9110, section 7.8).
+
+        A parser leaves what follows such a head to the other protocol, the body too. So a new one
+        reads the head again, without the offer.
+
+        :raises httptools.HttpParserError: if what the head says of the body is no HTTP.
+        """
+        method, version = self.parser.get_method(), self.parser.get_http_version().encode()
+        if method == b"CONNECT":
+            self.send_400_response(_NO_TUNNEL)
+            return
+        lines = [b"%b: %b\r\n" % header for header in self.headers if header[0] != b"upgrade"]
+        self.parser = _parser(self)
+        first = b"%b %b HTTP/%b\r\n" % (method, self.url, version)
+        self.parser.feed_data(b"".join([first, *lines, b"\r\n"]))
+
     def on_message_begin(self) -> None:
         """A request begins, so the connection is idle no more."""
         self._idle_since = None
@@ -63,11 +97,11 @@ class Coalescing(HttpToolsProtocol):
         """As uvicorn's, for a server that has neither a root path nor a bound of its own."""
         self._idle_since = None  # its head may have begun while the call before it was answered
         parser, scope = self.parser, self.scope
+        if parser.should_upgrade():
+            return
         version = parser.get_http_version()
         scope["method"] = parser.get_method().decode("ascii")
         scope["http_version"] = version
-        if self._upgrades():
-            return
         scope["path"], scope["raw_path"], scope["query_string"] = _parsed(self.url)
         before = self.cycle
         keep_alive = version != "1.0" and parser.should_keep_alive()
@@ -83,7 +117,7 @@ class Coalescing(HttpToolsProtocol):
         """As uvicorn's, but the first piece is kept as it is: mostly it is all there is, and a
         long one costs more to copy than to parse."""
         line: Line = self.cycle
-        if self._upgrades() or line.response_complete:
+        if line.response_complete:
             return
         if not line.body:
             line.body = body
@@ -95,9 +129,13 @@ class Coalescing(HttpToolsProtocol):
             self.flow.pause_reading()
         line.message_event.set()
 
-    def _upgrades(self) -> bool:
-        """Whether the request is for another protocol, which is spoken here."""
-        return self.parser.should_upgrade() and self._should_upgrade()
+    def on_message_complete(self) -> None:
+        """All of a request has come, unless its head is to be read again."""
+        if self.parser.should_upgrade():
+            return
+        line: Line = self.cycle
+        line.more_body = False
+        line.message_event.set()
 
     def on_response_complete(self) -> None:
         """As uvicorn's, but for the timer."""
@@ -252,6 +290,13 @@ class Line(RequestResponseCycle):
         if not self.keep_alive:
             self._protocol.held.close()
         self.on_response()
+
+
+def _parser(protocol: Coalescing) -> httptools.HttpRequestParser:
+    """As uvicorn's: it goes on behind a request that is the last of its connection."""
+    parser = httptools.HttpRequestParser(protocol)
+    parser.set_dangerous_leniencies(lenient_data_after_close=True)
+    return parser
 
 
 def _parsed(url: bytes) -> tuple[str, bytes, bytes]:

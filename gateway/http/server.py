@@ -44,6 +44,7 @@ class Server(uvicorn.Server):
         config = uvicorn.Config(
             app,
             http=BoundedHeads,
+            ws="none",
             log_config=None,
             access_log=False,
             lifespan="off",
