@@ -11,8 +11,8 @@ from collections.abc import Awaitable, MutableMapping, Sequence
 from typing import Any
 
 from gateway.http.body import Receive
-from gateway.http.coalescing import line_of
 from gateway.http.exchange import Scope, Send
+from gateway.http.line import line_of
 from gateway.http.middleware import App
 from gateway.services.state import State
 

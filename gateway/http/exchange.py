@@ -15,7 +15,7 @@ from adapters.canonical.faults import Fault
 from adapters.canonical.parts import Dialect
 from gateway.http.begun import Begun, begun
 from gateway.http.body import Receive, plain, read_body
-from gateway.http.coalescing import line_of
+from gateway.http.line import line_of
 from gateway.northbound.errors import envelope
 
 Scope = MutableMapping[str, Any]

@@ -13,8 +13,8 @@ from adapters.canonical.clock import Clock
 from adapters.canonical.faults import Fault
 from adapters.canonical.parts import Dialect
 from gateway.http.body import Receive
-from gateway.http.coalescing import line_of
 from gateway.http.exchange import Scope, Send
+from gateway.http.line import line_of
 from gateway.northbound.errors import envelope
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]

@@ -10,8 +10,8 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from gateway.http import coalescing
-from gateway.http.coalescing import line_of
 from gateway.http.heads import BoundedHeads
+from gateway.http.line import line_of
 
 
 class Socket(asyncio.Transport):

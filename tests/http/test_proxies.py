@@ -30,7 +30,7 @@ http {{
   scgi_temp_path {folder}/scgi;
   server {{
     listen 127.0.0.1:{port};
-    location / {{ proxy_pass {upstream}; proxy_http_version 1.1; }}
+    location / {{ proxy_pass {upstream}; proxy_http_version {version}; }}
   }}
 }}
 """
@@ -38,13 +38,14 @@ http {{
 
 
 @contextlib.asynccontextmanager
-async def nginx(folder: Path, upstream: str) -> AsyncIterator[str]:
-    """A buffering nginx in front of ``upstream``; its URL."""
+async def nginx(folder: Path, upstream: str, version: str) -> AsyncIterator[str]:
+    """A buffering nginx in front of ``upstream``; its URL. Unless told otherwise, all but the
+    newest speak version 1.0 of HTTP to what is behind them."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     conf = folder / "nginx.conf"
-    conf.write_text(NGINX.format(folder=folder, port=port, upstream=upstream))
+    conf.write_text(NGINX.format(folder=folder, port=port, upstream=upstream, version=version))
     with subprocess.Popen(["nginx", "-e", str(folder / "e.log"), "-c", str(conf)]) as process:
         try:
             for _ in range(200):
@@ -59,9 +60,10 @@ async def nginx(folder: Path, upstream: str) -> AsyncIterator[str]:
 
 
 @pytest.mark.all
-async def test_a_buffering_proxy_lets_the_stream_through(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+async def test_a_buffering_proxy_lets_the_stream_through(tmp_path: Path, version: str) -> None:
     slow = alias("slow", ("openai", "paced-20-100"))
-    async with gateway(tmp_path, slow) as g, nginx(tmp_path, g.url) as url:
+    async with gateway(tmp_path, slow) as g, nginx(tmp_path, g.url, version) as url:
         body = {"model": "slow", "stream": True, "messages": [{"role": "user", "content": "hi"}]}
         headers = {
             "authorization": f"Bearer {KEY}",
