@@ -75,6 +75,14 @@ class Handler(ResponseHandler):
             body._http_chunk_splits = None
         super().feed_data(data, size)
 
+    def set_exception(self, exc: BaseException, *cause: Any) -> None:
+        """The connection is of no use any more. aiohttp tells only who waits for a reply's head
+        that bytes were no HTTP; who reads a body would wait for its rest."""
+        super().set_exception(exc, *cause)
+        body = self._payload
+        if body is not None and not body.is_eof() and body.exception() is None:
+            body.set_exception(exc, *cause)
+
     def data_received(self, data: bytes) -> None:
         """As aiohttp's, which may call itself for what it had put aside."""
         if self.receiving:

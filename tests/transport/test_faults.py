@@ -150,3 +150,23 @@ def test_whatever_aiohttp_invents_next_is_still_a_fault():
     fault = before_reply(aiohttp.ClientError("secret"), sent=True)
     assert fault.kind == "connect_failed"
     assert "secret" not in f"{fault.message}{fault.detail}"
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_framing_that_breaks_in_mid_body_is_not_waited_out(
+    raw_provider, transport, exchange_of, stream
+):
+    async def script(connection):
+        await connection.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
+        await asyncio.sleep(0.05)
+        await connection.send(b"3\r\ndef\r\nno size\r\n")
+        await connection.wait_closed()
+
+    raw_provider.script = script
+    got = bytearray()
+    with exchange_of(transport, stream=stream) as exchange:
+        await exchange.start()
+        with pytest.raises(Fault) as caught:
+            await asyncio.wait_for(exchange.pour(lambda data: not got.extend(data)), 2)
+    assert (caught.value.kind, bytes(got)) == ("protocol_error", b"abcdef")
+    await asyncio.wait_for(raw_provider.lost.wait(), 2)

@@ -76,7 +76,8 @@ class StreamEncoder:
             if isinstance(event, TextRun):
                 out.append(self._run(event))
             elif isinstance(event, Verbatim):
-                self._relaying = event.dialect == NAME
+                # A whole body, which a provider may answer a stream with, has no name.
+                self._relaying = event.dialect == NAME and event.name != ""
                 if self._relaying:
                     out.append(self._relay.feed(event))
             elif not self._relaying:

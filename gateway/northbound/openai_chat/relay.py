@@ -84,7 +84,7 @@ class Relay:
         if not choices or all(self._is_over(choice) for choice in choices):
             return b""
         rest = {**chunk, "usage": None}
-        return self.feed(Verbatim("openai-chat", "", dumps(rest), rest))
+        return self.feed(Verbatim("openai-chat", "message", dumps(rest), rest))
 
     def _is_over(self, choice: Mapping[str, Any]) -> bool:
         """Whether ``choice`` adds nothing to an answer that has its reason already."""

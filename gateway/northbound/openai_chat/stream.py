@@ -85,8 +85,11 @@ class StreamEncoder:
             if isinstance(event, TextRun):
                 out.append(self._run(event))
             elif isinstance(event, Verbatim):
+                # A whole body, which a provider may answer a stream with, has no name.
                 self._relaying = (
-                    event.dialect == "openai-chat" and not self._envelope.style.legacy_calls
+                    event.dialect == "openai-chat"
+                    and event.name != ""
+                    and not self._envelope.style.legacy_calls
                 )
                 if self._relaying:
                     out.append(self._relay.feed(event))

@@ -104,3 +104,13 @@ def decoded(data: bytes):
     decoder = DIALECT.decoder()
     events = [event for frame in SseParser().feed(data) for event in decoder.feed(frame)]
     return events + decoder.close()
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_a_provider_that_answers_a_stream_with_a_whole_body(name, envelope):
+    events = DIALECT.decoder(verbatim=True).body((GOLDEN / name / "wire.json").read_bytes())
+    *said, terminal = events
+    encoder = MESSAGES.encoder(envelope())
+    told = frames(encoder.feed(said) + encoder.finish(terminal))
+    assert [name for name, _ in told if name == "message"] == []
+    assert (told[0][0], told[-1][0]) == ("message_start", "message_stop")

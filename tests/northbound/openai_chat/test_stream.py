@@ -25,6 +25,7 @@ from adapters.canonical.events import (
 )
 from adapters.canonical.faults import Fault
 from adapters.canonical.parts import Media, Opaque, Refusal, Text, Thinking, ToolCall, Url
+from adapters.dialects.openai_chat import DIALECT
 from adapters.wire.openai_chat import WRITTEN_REASONS
 from gateway.northbound.openai_chat import CHAT
 
@@ -401,7 +402,7 @@ def chunk(delta: dict | None = None, reason: str | None = None, **outer) -> Verb
     choices = [] if delta is None else [{"index": 0, "delta": delta, "finish_reason": reason}]
     value = {"id": "c1", "model": "m", "choices": choices, **outer}
     # Spaces that no writer of ours makes: equal bytes prove that nothing was written anew.
-    return Verbatim("openai-chat", "", json.dumps(value, indent=None).encode(), value)
+    return Verbatim("openai-chat", "message", json.dumps(value, indent=None).encode(), value)
 
 
 def relayed(envelope, verbatims: list, terminal=STOPPED, **options) -> list[bytes]:
@@ -522,3 +523,22 @@ def test_the_older_function_form_is_never_relayed(chunks):
         legacy_calls=True,
     )
     assert message(written)["function_call"]["arguments"] == "{}"
+
+
+def test_a_provider_that_answers_a_stream_with_a_whole_body(chunks):
+    said = {"role": "assistant", "content": "Hello", "refusal": None}
+    choice = {"index": 0, "message": said, "finish_reason": "stop", "logprobs": None}
+    body = {
+        "id": "chatcmpl-theirs",
+        "object": "chat.completion",
+        "created": 1700000001,
+        "model": "gpt",
+        "choices": [choice],
+        "usage": {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5},
+    }
+    events = DIALECT.decoder(verbatim=True).body(json.dumps(body).encode())
+    written = chunks(events, include_usage=True)
+    assert {chunk["object"] for chunk in written} == {"chat.completion.chunk"}
+    assert message(written) == {"role": "assistant", "content": "Hello"}
+    assert reasons(written) == ["stop"]
+    assert written[-1]["usage"]["total_tokens"] == 5
