@@ -15,6 +15,9 @@ MAX_ERROR_BODY = 64 * 1024
 ERROR_BODY_SECONDS = 5.0
 """How much of an error's body is read, and for how long: it only explains the status."""
 
+PROXYS = 407
+"""The one error status that is never the provider's own (RFC 9110, 15.5.8)."""
+
 _KEPT = frozenset(
     {"x-request-id", "request-id", "retry-after", "retry-after-ms", "openai-processing-ms"}
 )
@@ -29,6 +32,13 @@ def is_good(status: int | None) -> bool:
 async def refused(exchange: Exchange, dialect: Dialect) -> Fault:
     """The fault behind a status that :func:`is_good` does not call good."""
     status = exchange.status or 0
+    if status == PROXYS:
+        return Fault(
+            "connect_failed",
+            "The proxy wants other credentials. Check the provider's `proxy` setting.",
+            upstream_status=status,
+            billed=False,
+        )
     if status >= 400:
         body = await exchange.excerpt(MAX_ERROR_BODY, ERROR_BODY_SECONDS)
         return dialect.error(status, exchange.headers, body)

@@ -64,7 +64,8 @@ _BEFORE_REPLY = (
     _Row(
         ClientConnectorDNSError,
         "connect_failed",
-        "The provider's host name was not found. Check its `base_url` and the DNS.",
+        "The host name of the provider or of its proxy was not found. Check `base_url`, `proxy` "
+        "and the DNS.",
         billed=False,
     ),
     _Row(
@@ -76,8 +77,8 @@ _BEFORE_REPLY = (
     _Row(
         ClientConnectorCertificateError,
         "connect_failed",
-        "The provider's TLS certificate is not trusted here. For a private authority, set the "
-        "provider's `ca_file`.",
+        "The provider's TLS certificate is not trusted here, has expired, or is another host's. "
+        "For a private authority, set the provider's `ca_file`.",
         billed=False,
     ),
     _Row(

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import re
 import socket
 import ssl
 from collections.abc import Mapping
+from ipaddress import IPv4Address
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -175,10 +177,24 @@ def http_url(name: str, url: str, *, credentials: bool = False) -> str:
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:  # a port that is no number, brackets that do not close
+        if usable:
+            _look_at_host(URL(url).raw_host or "")
+    except ValueError:  # a port that is no number, brackets that do not close, an empty label
         usable = False
     if not usable:
         raise ValueError(f"{name} must be an http:// or https:// URL with a host")
     if parts.username is not None and not credentials:
         raise ValueError(f"{name} must hold no user or password; use `api_key` or `headers`")
     return url
+
+
+def _look_at_host(host: str) -> None:
+    """:raises ValueError: for a name that no resolver takes, and for an address such as ``127.1``,
+    which some systems read as one and aiohttp does not."""
+    host.encode("idna")  # as the system's resolver does it; an empty or a long label is none
+    if _NUMBER.search(host):
+        IPv4Address(host)
+
+
+_NUMBER = re.compile(r"(?:^|\.)(?:[0-9]+|0x[0-9a-f]*)$")
+"""The end of a host that is no name, but an IPv4 address however written (WHATWG URL, `ends in a number`)."""

@@ -103,6 +103,13 @@ async def test_a_status_that_is_no_answer(raw_provider, pump, status, kind):
     assert "elsewhere" not in f"{fault.message}{fault.detail}"
 
 
+async def test_a_proxy_that_wants_credentials_is_no_fault_of_the_callers(raw_provider, pump):
+    raw_provider.script = gives(reply("407 Proxy Authentication Required", b"", "x: y"))
+    fault = await failure(pump)
+    assert (fault.kind, fault.billed, fault.upstream_status) == ("connect_failed", False, 407)
+    assert "`proxy`" in fault.message
+
+
 EVENTS = b'data: {"t": "Hello"}\n\ndata: {"end": "stop"}\n\n'
 JSON = b'{"t": "Hello"}'
 TYPES = {

@@ -194,6 +194,12 @@ async def test_a_private_authority_is_trusted_by_ca_file_alone(
         ({"base_url": "http://p:x/v1"}, "base_url"),
         ({"base_url": "http://[::1/v1"}, "base_url"),
         ({"base_url": "http://me:pass@p"}, "base_url must hold no user"),
+        ({"base_url": "http://api..example.com"}, "base_url"),
+        ({"base_url": f"http://{'a' * 64}.example.com"}, "base_url"),
+        ({"base_url": "http://127.1:8000"}, "base_url"),
+        ({"base_url": "http://2130706433"}, "base_url"),
+        ({"base_url": "http://0x7f.1"}, "base_url"),
+        ({"base_url": "http://p", "proxy": "http://proxy..example.com"}, "proxy"),
         ({"base_url": "http://p", "proxy": "socks5://p"}, "proxy"),
         ({"base_url": "http://p", "ca_file": __file__}, "ca_file"),
         ({"base_url": "http://p", "ca_file": "/nowhere.pem"}, "ca_file"),
@@ -202,6 +208,14 @@ async def test_a_private_authority_is_trusted_by_ca_file_alone(
 def test_settings_that_can_not_work_are_refused_by_name(settings, named):
     with pytest.raises(ValueError, match=named):
         HttpTransport(**settings)
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["127.0.0.1", "[::1]", "localhost", "a_b", "host.", "bücher.example", "10.example", "0xa.de"],
+)
+def test_names_and_addresses_that_can_work(host):
+    HttpTransport(f"http://{host}:8000/v1")
 
 
 async def test_a_compressed_body_is_unpacked(raw_provider, transport, exchange_of):
