@@ -40,6 +40,9 @@ PAUSE = 0.25
 Command = Callable[[Run], Sequence[Draft]]
 """What to write, seen from a state; nothing if all is as it should be. May raise a fault."""
 
+Facts = Sequence[Draft] | Callable[[Run], Sequence[Draft]]
+"""What has happened; or how that is told in the state in which it is written."""
+
 
 class Lost(Exception):
     """The claim is another worker's now, or the run is gone: stop, and touch nothing more."""
@@ -148,18 +151,19 @@ class Tape:
                 return False
             return await self._write(drafts, at)
 
-    async def record(self, drafts: Sequence[Draft]) -> bool:
+    async def record(self, facts: Facts) -> bool:
         """Write facts: whatever else has happened, these have too. ``False`` where the run has
         ended meanwhile and nobody wants them any more.
 
         :raises Lost: the claim is lost.
         :raises Fault: ``store_unavailable``, after some patience.
         """
-        if not drafts:
+        if not facts:
             return True
         deadline = self._ledger.clock.monotonic() + PATIENCE
         async with self._lock:
             while self.run.status not in ENDED:
+                drafts = facts(self.run) if callable(facts) else facts
                 try:
                     if await self._write(drafts, None):
                         return True

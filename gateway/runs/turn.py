@@ -26,6 +26,7 @@ from gateway.runs.bench import Bench
 from gateway.runs.deltas import DeltaSink
 from gateway.runs.events import Draft, draft
 from gateway.runs.ledger import Lost, Tape
+from gateway.runs.state import Run
 from gateway.settings.snapshot import Alias
 
 log = logging.getLogger("gateway.runs")
@@ -192,10 +193,12 @@ class Turn:
             told.append(self._event("context.trimmed", counts=dict(outcome.head.trimmed)))
         terminal = outcome.terminal
         if isinstance(terminal, Failed):
-            told += await self._gave_up(terminal.fault)
+            await self._tape.record([*told, *await self._gave_up(terminal.fault)])
         else:
-            told += await self._answered(outcome, terminal)
-        await self._tape.record(told)
+            used = await self._usage(outcome)
+            await self._tape.record(
+                lambda run: [*told, *self._answered(outcome, terminal, used, run)]
+            )
 
     async def _gave_up(self, fault: Fault) -> list[Draft]:
         if fault.kind == "budget_exceeded":
@@ -215,8 +218,9 @@ class Turn:
             told["interrupt_id"] = f"budget_{run.seq + 1}"
         return self._event("budget.exhausted", **told)
 
-    async def _answered(self, outcome: Outcome, terminal: Finished) -> list[Draft]:
-        run = self._tape.run
+    def _answered(self, outcome: Outcome, terminal: Finished, used: Used, run: Run) -> list[Draft]:
+        """The turn's end in ``run`` as it is then: another conversation may just have taken an
+        id that this one's calls have, too."""
         parts = unique_calls(self._sink.completion().parts, run.calls)
         told: list[Draft] = []
         if outcome.head.mended or self._unfit:
@@ -226,7 +230,6 @@ class Turn:
         text = "".join(part.text for part in spoken)
         if text:
             told.append(self._event("message.completed", text=text, parts=plain(spoken)))
-        used = await self._usage(outcome)
         told.append(self._finished(parts, terminal.reason, used, outcome))
         if run.spec.call is None:
             told += [

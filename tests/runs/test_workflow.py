@@ -43,6 +43,22 @@ def skipped(events: list[dict[str, Any]]) -> dict[str, str]:
     return {d["node"]: d["reason"] for d in data(events, "node.skipped")}
 
 
+async def test_calls_of_conversations_at_once_are_told_apart(tmp_path: Path) -> None:
+    """Each answer calls its first call the same, as servers do that count from 0."""
+    async with gateway(tmp_path, SCRIPTED) as g:
+        use(g, work := spy("work"))
+        g.simulator.script("script", [Call("work", "{}", id="call_0"), Say("done")], by="turn")
+        agent = {"model": "scripted", "tools": ["work"]}
+        names = [f"n{n}" for n in range(8)]
+        nodes = {name: {"kind": "agent", "agent": agent, "prompt": "go"} for name in names}
+        run, events = await ended(g, nodes, output=[{"from": f"/nodes/{n}"} for n in names])
+        assert run["output"]["value"] == ["done"] * 8
+        asked = {d["call_id"] for d in data(events, "tool.requested")}
+        assert len(asked) == 8
+        assert {d["call_id"] for d in data(events, "tool.completed")} == asked
+        assert len(set(work.keys)) == len(work.keys) == 8
+
+
 async def test_outputs_flow_typed_by_pointer_and_as_text_by_template(tmp_path: Path) -> None:
     async with gateway(tmp_path) as g:
         use(g, lookup := spy("lookup"))
