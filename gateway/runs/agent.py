@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from adapters.canonical.parts import Refusal, Text
-from gateway.runs import contract, spec
+from gateway.runs import contract, shares, spec
 from gateway.runs.actions import (
     WAIT,
     Ask,
@@ -159,12 +159,9 @@ def _judged(scene: Scene, call: Call) -> tuple[Draft, ...]:
 
 def _made(scene: Scene, ready: list[Call], running: bool) -> Finding:
     """As many of the calls as the budget and the agent's ways allow."""
-    limit = scene.run.budget.tool_calls
-    if limit is not None:
-        room = limit - scene.run.used.tool_calls
-        ready = [call for n, call in enumerate(ready) if call.tries or n < room]
-        if not ready:
-            return WAIT if running else (_used_up(scene, ()) or WAIT)
+    ready = shares.admitted(scene.run, ready)
+    if not ready:
+        return WAIT if running else (_used_up(scene, ()) or WAIT)
     if not scene.agent.parallel_tools:
         ready = [] if running else ready[:1]
     return tuple(MakeCall(call.call_id) for call in ready)
@@ -298,10 +295,20 @@ def _used_up(scene: Scene, but: tuple[str, ...]) -> Finding | None:
     if run.exhausted is None:
         used_up = (g for g in gauges(run.budget, run.used) if g.exhausted and g.which not in but)
         empty = next(used_up, None)
-        return None if empty is None else (Emit((run_out(run, empty),)),)
+        if empty is not None:
+            return (Emit((run_out(run, empty),)),)
+        return _awaited(run) if shares.held_up(run, but) else None
     if run.spec.on_budget == "incomplete":
         return (End("run.incomplete", {"reason": "budget"}, whole=True),)
     return (Ask("budget"),)
+
+
+def _awaited(run: Run) -> Finding:
+    """Children hold what is left of a budget: wait until one is over, or has its answer."""
+    holding = shares.holding(run)
+    if any(call.phase != "child" for call in holding):
+        return WAIT
+    return (Ask(str(holding[0].child_waits), tuple(str(call.child) for call in holding)),)
 
 
 def run_out(run: Run, gauge: Gauge) -> Draft:

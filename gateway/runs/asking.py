@@ -16,6 +16,9 @@ from gateway.tools.base import ToolSpec
 HANDOFF = "transfer_to_"
 """The head of a hand-over tool's name."""
 
+CHILDREN = frozenset({"agent", "workflow"})
+"""Kinds of tools that are runs themselves."""
+
 _UNFIT = re.compile(r"[^A-Za-z0-9_-]")
 
 CHILD_PARAMETERS = {

@@ -27,13 +27,14 @@ class Used:
     unpriced: int = 0
 
     def plus(self, usage: Mapping[str, Any] | None, nano: int | None) -> Used:
-        """With the tokens and the price of a turn or of a child run."""
+        """With the tokens and the price of a turn or of a child run, and with that one's calls."""
         usage = usage or {}
         return replace(
             self,
             input_tokens=self.input_tokens + (usage.get("input_tokens") or 0),
             output_tokens=self.output_tokens + (usage.get("output_tokens") or 0),
             nano=self.nano + (nano or 0),
+            tool_calls=self.tool_calls + (usage.get("tool_calls") or 0),
             unpriced=self.unpriced + (1 if nano is None else 0),
         )
 
@@ -109,7 +110,7 @@ def more(budget: Budget, added: Mapping[str, Any]) -> Budget:
 
 
 def rest(budget: Budget, used: Used) -> Budget:
-    """What is left of ``budget``: the most that a child run may have."""
+    """What is left of ``budget``."""
 
     def left(limit: float | None, amount: float) -> Any:
         return None if limit is None else max(0, limit - amount)

@@ -20,8 +20,7 @@ from gateway.runs import commands
 from gateway.runs.arguments import read
 from gateway.runs.asking import child_reference
 from gateway.runs.bench import Bench
-from gateway.runs.budget import least, rest
-from gateway.runs.ending import said
+from gateway.runs.ending import said, unmade
 from gateway.runs.events import Draft, draft
 from gateway.runs.ledger import Lost, Tape
 from gateway.runs.spec import RunSpec
@@ -85,19 +84,23 @@ class ChildRuns:
             return []  # let go at a border: the process is ending, somebody will take it up
         return [_result(call, row)]
 
-    async def end(self, run_id: str) -> None:
-        """Cancel a child and see it to its end."""
+    async def end(self, call: Call) -> Draft:
+        """See :class:`gateway.runs.toolcall.Children`."""
+        ledger, run_id = self._bench.ledger, str(call.child)
         with contextlib.suppress(Fault, Lost):  # it has ended by itself, or was never made
-            await self._bench.ledger.command(run_id, lambda run: commands.cancel(run, "parent"))
-            row = await self._bench.ledger.store.run(run_id)
+            await ledger.command(run_id, lambda run: commands.cancel(run, "parent"))
+            row = await ledger.store.run(run_id)
             if row is not None:
                 await self._follow(row)
+        row = await ledger.store.run(run_id)
+        result = unmade(call)
+        return result if row is None else replace(result, data={**result.data, **_used(row)})
 
     async def _create(
         self, tape: Tape, call: Call, run_id: str, arguments: Mapping[str, Any]
     ) -> RunRow:
         ledger, run = self._bench.ledger, tape.run
-        spec = _spec(run, call, arguments, ledger.clock.wall())
+        spec = _spec(run, call, arguments)
         parent = await ledger.store.run(run.id)
         if parent is None:
             raise Lost(run.id)
@@ -148,16 +151,15 @@ class ChildRuns:
         return await self._bench.ledger.store.claim_run(row, owner, now, until)
 
 
-def _spec(run: Run, call: Call, arguments: Mapping[str, Any], at: float) -> RunSpec:
-    """The child's spec: the agent or workflow called, what it is given, and no more than is left of
-    the budget."""
+def _spec(run: Run, call: Call, arguments: Mapping[str, Any]) -> RunSpec:
+    """The child's spec: the agent or workflow called, what it is given, and its share of the
+    budget."""
     reference = child_reference(run.spec.find(call.agent), call.name)
-    left = rest(run.budget, replace(run.used, seconds=run.seconds(at)))
     child = RunSpec(
         kind="agent",
         agents=run.spec.agents,
         tools=run.spec.tools,
-        budget=left,
+        budget=run.calls[call.call_id].share,
         end_user=run.spec.end_user,
         parent=run.id,
         depth=run.spec.depth + 1,
@@ -169,8 +171,7 @@ def _spec(run: Run, call: Call, arguments: Mapping[str, Any], at: float) -> RunS
         return replace(child, kind="workflow", agent=flow.name, workflow=flow, value=given)
     name = reference.partition(":")[2]
     said_to_it = (Message("user", (Text(str(arguments["input"])),)),)
-    least_of = least(run.spec.find(name).budget, left)
-    return replace(child, agent=name, input=said_to_it, budget=least_of)
+    return replace(child, agent=name, input=said_to_it)
 
 
 def _result(call: Call, row: RunRow) -> Draft:
@@ -180,14 +181,7 @@ def _result(call: Call, row: RunRow) -> Draft:
         waits = standing.waiting_for or "input"
         text = f"The child run {row.birth.id} is {standing.status}."
         return _about(call, "tool.progress", **told, message=text, waiting_for=waits)
-    used: dict[str, Any] = {
-        "usage": {
-            "input_tokens": standing.input_tokens,
-            "output_tokens": standing.output_tokens,
-        },
-        "cost_nano": standing.cost_nano,
-    }
-    output = standing.summary.get("output") or {}
+    used, output = _used(row), standing.summary.get("output") or {}
     made = output.get("text") or ""
     if standing.status == "completed":
         value = output.get("value")
@@ -196,6 +190,17 @@ def _result(call: Call, row: RunRow) -> Draft:
     why = (standing.summary.get("error") or {}).get("message") or standing.summary.get("reason")
     text = f"{row.birth.agent} did not finish: it is {standing.status}. {why or ''} {made}".strip()
     return _about(call, "tool.failed", **told, **used, kind="error", content=said(text))
+
+
+def _used(row: RunRow) -> dict[str, Any]:
+    """What a child has used, as its call tells it."""
+    standing = row.standing
+    usage = {
+        "input_tokens": standing.input_tokens,
+        "output_tokens": standing.output_tokens,
+        "tool_calls": standing.tool_calls,
+    }
+    return {"usage": usage, "cost_nano": standing.cost_nano}
 
 
 def _failed(call: Call, text: str) -> Draft:

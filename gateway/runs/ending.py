@@ -28,7 +28,7 @@ NOT_MADE = "The call was not made: the run has ended."
 def end(run: Run, type: str, at: float, **data: Any) -> Decision:
     """End ``run`` with an event of ``type`` at Unix time ``at``: at once, or after what is under
     way has been stopped."""
-    if run.under_way or any(call.phase == "child" for call in run.calls.values()):
+    if run.under_way or any(call.has_child for call in run.calls.values()):
         return (Halt(),)
     return (Emit(closing(run, type, at, **data)),)
 

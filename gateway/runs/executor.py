@@ -266,9 +266,9 @@ class Executor:
         ]
         drafts = [await self._turns.pop(f"model:{step}").cut() for step in steps]
         for call in run.calls.values():
-            if call.phase in ("running", "child") and meant(call.step):
-                if call.child is not None:
-                    await self._children.end(call.child)
+            if call.has_child and meant(call.step):
+                drafts.append(await self._children.end(call))
+            elif call.phase == "running" and meant(call.step):
                 drafts.append(unmade(call))
         await self.tape.record(drafts)
 

@@ -17,6 +17,7 @@ from adapters.wire.json import dumps
 from gateway.runs import nodes
 from gateway.runs.budget import more
 from gateway.runs.events import DELTAS, Event
+from gateway.runs.shares import share
 from gateway.runs.spec import parsed_spec
 from gateway.runs.state import MAIN, Call, Interrupt, Phase, Run, Thread
 from gateway.runs.status import MOVES, Illegal, moved
@@ -199,7 +200,10 @@ def _intent(run: Run, event: Event) -> Run:
     tries, child = event.data["attempt"], event.data.get("child_run_id")
     if call.tries == 0:
         run = replace(run, used=replace(run.used, tool_calls=run.used.tool_calls + 1))
-    return run.with_call(replace(call, phase="running", tries=tries, child=child))
+    begun = replace(call, phase="running", tries=tries, child=child)
+    if child is not None and call.child is None:
+        begun = replace(begun, share=share(run.with_call(replace(call, phase="running")), call))
+    return run.with_call(begun)
 
 
 def _progress(run: Run, event: Event) -> Run:

@@ -120,6 +120,7 @@ class Flow:
 
     reference: str
     workflow: WorkflowSpec
+    budget: Budget = NO_BUDGET
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +169,13 @@ class RunSpec:
     def flow(self, reference: str) -> WorkflowSpec | None:
         """The workflow behind a tool; ``None`` where the reference is to an agent."""
         return next((one.workflow for one in self.tools if one.reference == reference), None)
+
+    def budget_of(self, reference: str) -> Budget:
+        """The most that a run of an agent or a workflow may use by its own word."""
+        for one in self.tools:
+            if one.reference == reference:
+                return one.budget
+        return self.find(reference.partition(":")[2]).budget
 
     def plain(self) -> dict[str, Any]:
         """As JSON data, for ``run.created``."""

@@ -14,7 +14,7 @@ from adapters.canonical.parts import Media, Opaque, Text, ToolResult
 from adapters.canonical.request import Message
 from gateway.runs.budget import Used
 from gateway.runs.events import Event
-from gateway.runs.spec import Budget, RunSpec
+from gateway.runs.spec import NO_BUDGET, Budget, RunSpec
 from gateway.runs.status import Status
 from gateway.tools.base import ToolSpec
 
@@ -42,7 +42,7 @@ Content = tuple[Text | Media | Opaque, ...]
 class Call:
     """One tool call of the model. ``approved`` is the hash of the tool's schema that a person
     agreed to; ``problem`` is why the call has no result of its own; ``structured`` is the result as
-    JSON, where the tool gave one."""
+    JSON, where the tool gave one; ``share`` is what the child run may use of the budget."""
 
     call_id: str
     name: str
@@ -59,6 +59,12 @@ class Call:
     structured: Any = None
     child: str | None = None
     child_waits: str | None = None
+    share: Budget = NO_BUDGET
+
+    @property
+    def has_child(self) -> bool:
+        """Whether it has a child run that is not over."""
+        return self.child is not None and self.phase != "done"
 
     def result(self) -> ToolResult:
         """What the model is told."""

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from adapters.canonical.parts import Media, Text
 from adapters.canonical.plain import plain
 from gateway.runs.arguments import Refused, read
+from gateway.runs.asking import CHILDREN
 from gateway.runs.bench import Bench
 from gateway.runs.ending import said
 from gateway.runs.events import Draft, draft
@@ -29,9 +30,6 @@ log = logging.getLogger("gateway.runs")
 PROGRESS_EVERY = 0.5
 """Seconds between two events of a tool's progress; the newest word counts."""
 
-CHILDREN = frozenset({"agent", "workflow"})
-"""Kinds of tools that are runs themselves."""
-
 
 class Children(Protocol):
     """Whoever carries out child runs."""
@@ -41,8 +39,8 @@ class Children(Protocol):
         or that it waits; nothing where it was let go."""
         ...
 
-    async def end(self, run_id: str) -> None:
-        """Cancel a child run, and return when it has ended."""
+    async def end(self, call: Call) -> Draft:
+        """Cancel the child run of ``call`` and see it to its end; the call's result."""
         ...
 
 

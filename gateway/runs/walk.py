@@ -270,7 +270,7 @@ class Walk:
             self.drafts.append(told)
 
     def _active(self, thread: Thread) -> bool:
-        calls = [c for c in self.run.calls.values() if c.phase in ("running", "child")]
+        calls = [c for c in self.run.calls.values() if c.phase == "running" or c.has_child]
         mine = any(call.step.rpartition("/")[0] == thread.name for call in calls)
         return mine or thread.open is not None
 

@@ -212,7 +212,7 @@ class Workflows:
                 found = [*flaws(made, self._world(more)), *missing]
                 if found:
                     raise refused(Flaw(f"{reference}: {one.path}", one.message) for one in found)
-                flows[reference] = Flow(reference, made.workflow)
+                flows[reference] = Flow(reference, made.workflow, budget(made.budget))
                 waiting += [agent for agent in more if agent.name not in agents]
                 agents |= {agent.name: agent for agent in more}
         return tuple(agents.values()), tuple(flows.values())
