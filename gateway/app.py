@@ -33,6 +33,7 @@ from gateway.policy.check import check as check_policy
 from gateway.policy.prompts.settings import filed
 from gateway.policy.redaction.settings import redaction
 from gateway.routing.breaker import Breakers
+from gateway.routing.plan import Router
 from gateway.routing.stats import Stats
 from gateway.services.agents import check_agents
 from gateway.services.background import settle
@@ -40,6 +41,7 @@ from gateway.services.idempotency import Idempotency
 from gateway.services.keys import refresh_keys
 from gateway.services.prompts import check as check_prompts
 from gateway.services.prompts import refresh_prompts
+from gateway.services.replaced import Replaced
 from gateway.services.runs import Runs
 from gateway.services.state import State
 from gateway.services.tracing import check_tracing
@@ -91,21 +93,23 @@ async def serve(
     snapshot: Snapshot,
     *,
     reload: Callable[[], Snapshot],
-    announce: Callable[[str], None] = lambda url: None,
+    announce: Callable[[Snapshot, str], None] = lambda snapshot, url: None,
 ) -> int:
     """Serve until SIGTERM or SIGINT; a second one ends the process at once.
 
     :param reload: reads the configuration again; raises :class:`ConfigError`.
-    :param announce: told the address once requests are answered.
+    :param announce: told the configuration and the address once requests are answered.
     :returns: the process's exit code.
     :raises OSError: where the port is taken. :raises StoreError: where the store is unusable.
     """
     with listening(snapshot.server.host, snapshot.server.port) as listener:
         async with running(snapshot, reload) as (app, state):
+            del snapshot  # from here a reload may replace it, and what it says has to go then
             _settle_memory()
             host, port = listener.getsockname()[:2]
             shown = f"[{host}]" if ":" in host else host
-            await Server(app, state).run(listener, lambda: announce(f"http://{shown}:{port}"))
+            url = f"http://{shown}:{port}"
+            await Server(app, state).run(listener, lambda: announce(state.snapshot, url))
     return 0
 
 
@@ -140,19 +144,23 @@ async def running(
     spans = tracer(enabled=observe.tracing, version=_version())
     try:
         await store.open()
+        breakers, stats = Breakers(), Stats()
+        chance = random.Random()  # noqa: S311 - spreads retries, guards nothing
         runtime = Runtime(
             snapshot=snapshot,
             store=store,
             adapters={},
-            breakers=Breakers(),
-            stats=Stats(),
+            breakers=breakers,
+            stats=stats,
             metrics=metrics,
             clock=clock,
-            random=random.Random(),  # noqa: S311 - spreads retries, guards nothing
+            random=chance,
             memory=Memory(clock.monotonic),
+            router=Router(breakers, stats, chance.random),
             tracer=spans,
         )
         parts = _Parts(runtime, logs, reload)
+        del snapshot, observe, runtime  # a reload replaces them, and then nobody may hold them
         async with parts.upkeep():
             yield build(parts.state), parts.state
     finally:
@@ -168,13 +176,14 @@ class _Parts:
         self._read = reload
         self._logs = logs
         self._clock = clock = runtime.clock
-        self._retired: list[tuple[float, Adapter]] = []
+        self._replaced = Replaced(clock.monotonic)
         self._providers: dict[str, Provider] = {}
         snapshot, store, metrics = runtime.snapshot, runtime.store, runtime.metrics
         keyring = Keyring(pepper(snapshot.store, snapshot.server.pepper))
         metrics.watch_queue("log", logs.depth)
         metrics.watch_queue("store", store.depth)
-        metrics.watch_breakers(lambda: runtime.breakers.states(clock.monotonic()))
+        breakers = runtime.breakers
+        metrics.watch_breakers(lambda: breakers.states(clock.monotonic()))
         idempotency = Idempotency(
             store, clock, self._days_of_answers, lambda: self.state.snapshot.store.keep_responses
         )
@@ -207,9 +216,7 @@ class _Parts:
                 adapters[name] = kept
             else:
                 adapters[name] = _adapter(provider, self._clock)
-        longest = max((alias.deadline for alias in old.snapshot.aliases.values()), default=0.0)
-        unused = self._clock.monotonic() + longest
-        self._retired += [(unused, a) for n, a in old.adapters.items() if adapters.get(n) is not a]
+        unused = [a for name, a in old.adapters.items() if adapters.get(name) is not a]
         self._providers = dict(snapshot.providers)
         deployments = {
             target.deployment.name: target.deployment
@@ -222,25 +229,31 @@ class _Parts:
             list(snapshot.aliases),
             [(found.provider.name, found.model) for found in deployments.values()],
         )
-        self._secrets(snapshot)
-        self._tools.use(snapshot)
+        for text in self._secrets(snapshot):
+            self._logs.register(text)
+        doors = self._tools.use(snapshot)
+        self.state.runs.use(snapshot)
+        self.state.workflows.use(snapshot)
         self.state.keyring.use_file(snapshot.keys, snapshot.default_limits)
         old.prompts.use_files(filed(snapshot))
         self.state.runtime = replace(
-            old, snapshot=snapshot, adapters=adapters, redaction=redaction(snapshot)
+            old,
+            snapshot=snapshot,
+            adapters=adapters,
+            router=Router(old.breakers, old.stats, old.random.random),
+            redaction=redaction(snapshot),
         )
+        if snapshot is not old.snapshot:
+            self._replaced.add(old, [*unused, *doors], self._secrets(old.snapshot))
 
-    def _secrets(self, snapshot: Snapshot) -> None:
-        for provider in snapshot.providers.values():
-            if provider.api_key is not None:
-                self._logs.register(provider.api_key.reveal())
-        for key in snapshot.keys:
-            self._logs.register(key.key.reveal())
-        for secret in (snapshot.server.pepper, snapshot.observe.metrics_token):
-            if secret is not None:
-                self._logs.register(secret.reveal())
-        for text in tool_secrets(snapshot):
-            self._logs.register(text)
+    def _secrets(self, snapshot: Snapshot) -> list[str]:
+        """What no log line may show while ``snapshot`` is in force."""
+        secrets = [provider.api_key for provider in snapshot.providers.values()]
+        secrets += [key.key for key in snapshot.keys]
+        secrets += [snapshot.server.pepper, snapshot.observe.metrics_token]
+        secrets += [self.state.started_with["server.pepper"]]
+        own = [secret.reveal() for secret in secrets if secret is not None]
+        return [*own, *tool_secrets(snapshot)]
 
     async def reload(self) -> Snapshot:
         """Read the configuration again and use it.
@@ -293,24 +306,18 @@ class _Parts:
         finally:
             for adapter in self.state.runtime.adapters.values():
                 await adapter.close()
-            for _, adapter in self._retired:
-                await adapter.close()
+            await self._replaced.close()
 
     async def _keep_leases(self) -> None:
         """Renew what is under way here, settle what died elsewhere, close what nobody needs."""
-        runtime = self.state.runtime
+        leases, store = self.state.runtime.leases, self.state.store
         while True:
             await asyncio.sleep(LEASES_EVERY)
             with contextlib.suppress(Fault):  # the store's absence shows at /readyz
-                await runtime.leases.keep(runtime.store, self._clock.wall())
-            await self._close_retired()
-
-    async def _close_retired(self) -> None:
-        """Close what a reload has replaced, once no call that began before can need it."""
-        now = self._clock.monotonic()
-        for entry in [e for e in self._retired if e[0] <= now and not e[1].transport.active]:
-            self._retired.remove(entry)
-            await entry[1].close()
+                await leases.keep(store, self._clock.wall())
+            if await self._replaced.close_unneeded():
+                now = self._secrets(self.state.snapshot)
+                self._logs.know([*now, *self._replaced.secrets])
 
     async def _watch(
         self, version: Callable[[], Awaitable[int]], refresh: Callable[[State], Awaitable[None]]

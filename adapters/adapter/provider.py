@@ -154,6 +154,11 @@ class Adapter:
                 ended_at=self._clock.monotonic(),
             )
 
+    @property
+    def busy(self) -> bool:
+        """Whether a call is under way."""
+        return self.transport.active > 0
+
     async def close(self) -> None:
         """Close all sockets of this provider."""
         await self.transport.close()

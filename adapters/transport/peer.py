@@ -46,6 +46,9 @@ PROBE_SECONDS = 60
 routers on the way forget such connections."""
 
 
+PATHS = 16
+"""Paths of a provider of which the line is kept ready; a dialect has two or three."""
+
 _NO_LIMITS = aiohttp.ClientTimeout()
 """aiohttp's own time-outs are off: those of a call can tell waiting from connecting."""
 
@@ -59,12 +62,11 @@ class Peer:
     :param query: what stands behind every path, with its question mark.
     """
 
-    __slots__ = ("_address", "_fixed", "_proxied", "_query", "_root", "connector")
+    __slots__ = ("_address", "_fixed", "_target", "connector")
 
     def __init__(
         self, root: str, query: str, proxy: str | None, trust: ssl.SSLContext | bool
     ) -> None:
-        self._root, self._query = root, query
         loop = asyncio.get_running_loop()
         self.connector = aiohttp.TCPConnector(
             limit=0, keepalive_timeout=KEEP_ALIVE, ssl=trust, socket_factory=make_socket
@@ -72,13 +74,14 @@ class Peer:
         self.connector._factory = functools.partial(Handler, loop)  # type: ignore[assignment]
         way = None if proxy is None else URL(proxy)
         self._address = _Address("POST", URL(root), loop=loop, proxy=way)
-        self._proxied = way is not None and not self._address.is_ssl()
+        proxied = way is not None and not self._address.is_ssl()
+        self._target = functools.lru_cache(PATHS)(functools.partial(_target, root, query, proxied))
         self._fixed = {
             name.lower(): value
             for name, value in self._address.headers.items()
             if name != "Content-Length"
         }
-        if self._proxied and way is not None and (way.user or way.password):
+        if proxied and way is not None and (way.user or way.password):
             user, password = way.user or "", way.password or ""
             credentials = aiohttp.encode_basic_auth(user, password, "latin1")  # as for a tunnel
             self._fixed["proxy-authorization"] = credentials
@@ -106,8 +109,7 @@ class Peer:
 
     def head(self, method: str, path: str, headers: Mapping[str, str], size: int) -> bytes:
         """The head of a request whose body has ``size`` bytes."""
-        target = _target(self._root + path + self._query, self._proxied)
-        line = f"{method} {target} HTTP/1.1"
+        line = f"{method} {self._target(path)} HTTP/1.1"
         fields: Any = {**self._fixed, **headers, "content-length": str(size)}
         return _serialize_headers(line, fields)
 
@@ -120,10 +122,9 @@ class _Address(aiohttp.ClientRequest):
         return super().connection_key
 
 
-@functools.lru_cache(maxsize=256)
-def _target(url: str, proxied: bool) -> str:
+def _target(root: str, query: str, proxied: bool, path: str) -> str:
     """What a request line names: the path, or for a proxy the whole URL."""
-    parsed = URL(url)
+    parsed = URL(root + path + query)
     return str(parsed.with_fragment(None)) if proxied else parsed.raw_path_qs
 
 

@@ -114,12 +114,11 @@ async def _served(path: Path, overrides: Overrides, ready: Callable[[Snapshot, s
         problems = app.check(snapshot)
         if problems:
             raise ConfigError(problems)
-        with listening_on(snapshot.server.host, snapshot.server.port):
-            return await app.serve(
-                snapshot,
-                reload=lambda: load(path, overrides=overrides),
-                announce=lambda url: ready(snapshot, url),
-            )
+        host, port = snapshot.server.host, snapshot.server.port
+        served = app.serve(snapshot, reload=lambda: load(path, overrides=overrides), announce=ready)
+        del snapshot  # it is the server's own, so that a reload can replace it
+        with listening_on(host, port):
+            return await served
 
 
 NO_ADDRESS = {

@@ -30,6 +30,7 @@ from gateway.policy.prompts.definition import Prompt
 from gateway.policy.redaction.masking import Masking
 from gateway.policy.redaction.settings import Redaction
 from gateway.routing.breaker import Breakers
+from gateway.routing.plan import Router
 from gateway.routing.stats import Stats
 from gateway.settings.snapshot import Alias, Deployment, Snapshot, Target
 from gateway.store.base import RateState, Store
@@ -37,7 +38,7 @@ from gateway.structured.check import Schemas
 from gateway.structured.negotiate import Asked
 
 
-@record(frozen=True, slots=True)
+@record(frozen=True, slots=True, weakref_slot=True)
 class Runtime:
     """The parts of the running gateway that a call needs, as of one configuration."""
 
@@ -50,6 +51,7 @@ class Runtime:
     clock: Clock
     random: random.Random
     memory: Memory
+    router: Router
     redaction: Redaction = field(default_factory=Redaction)
     prompts: Book = field(default_factory=Book)
     schemas: Schemas = field(default_factory=Schemas)

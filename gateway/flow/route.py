@@ -10,7 +10,7 @@ from adapters.wire.names import caller_name
 from gateway.flow.books import Books
 from gateway.flow.context import Call
 from gateway.flow.count import Counted
-from gateway.routing.plan import Ask, Plan, plan
+from gateway.routing.plan import Ask, Plan
 from gateway.settings.snapshot import Target
 
 
@@ -40,7 +40,7 @@ async def planned_for(call: Call, ask: Ask) -> Plan:
     """The targets for what ``call`` asks, best first; raises as :func:`route` does."""
     runtime = call.runtime
     now = runtime.clock.monotonic()
-    planned = plan(call.alias, ask, runtime.breakers, runtime.stats, now, runtime.random.random)
+    planned = runtime.router.plan(call.alias, ask, now)
     if planned.fault is not None:
         param = planned.fault.param
         planned.fault.param = param and caller_name(call.request.origin, param)

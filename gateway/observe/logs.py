@@ -13,7 +13,7 @@ import asyncio
 import logging
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal, TextIO
 
 from gateway.observe.lines import ACCESS, RENDERERS, Access, Style, bounded, exception_fields
@@ -80,6 +80,10 @@ class Logs:
     def register(self, secret: str) -> None:
         """From now on ``secret`` is in no line."""
         self.scrubber.register(secret)
+
+    def know(self, secrets: Iterable[str]) -> None:
+        """From now on ``secrets``, and no others, are in no line."""
+        self.scrubber.know(secrets)
 
     def tells(self, status: int) -> bool:
         """Whether a call that ended with ``status`` has its line at this level."""

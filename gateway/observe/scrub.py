@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from urllib.parse import quote
 
 MASK = "***"
@@ -32,10 +33,25 @@ def _escaped(text: str, *, ascii_only: bool) -> str:
     return json.dumps(text, ensure_ascii=ascii_only)[1:-1]
 
 
+def _forms(secret: str) -> set[str]:
+    """How ``secret`` may be written; none for one that is too short."""
+    if len(secret) < SHORTEST:
+        return set()
+    once = {_escaped(secret, ascii_only=True), _escaped(secret, ascii_only=False)}
+    twice = {_escaped(form, ascii_only=False) for form in once}
+    return {secret, quote(secret, safe=""), *once, *twice}
+
+
+def _longest_first(forms: set[str]) -> tuple[str, ...]:
+    """A secret that contains another must go whole."""
+    return tuple(sorted(forms, key=lambda form: (-len(form), form)))
+
+
 class Scrubber:
     """Replaces registered values, and what has the shape of a key, by ``***``.
 
-    Bounded by the configuration: what is registered are its secrets.
+    Bounded by the configuration: what is registered are its secrets, and those that it replaced
+    until :meth:`know` is told that they are gone.
     """
 
     __slots__ = ("_forms",)
@@ -46,13 +62,11 @@ class Scrubber:
     def register(self, secret: str) -> None:
         """From now on ``secret`` is replaced, also escaped for JSON (twice, as a body quoted in
         a line is) or for a URL."""
-        if len(secret) < SHORTEST:
-            return
-        once = {_escaped(secret, ascii_only=True), _escaped(secret, ascii_only=False)}
-        twice = {_escaped(form, ascii_only=False) for form in once}
-        forms = {secret, quote(secret, safe=""), *once, *twice, *self._forms}
-        # the longest first: a secret that contains another must go whole
-        self._forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
+        self._forms = _longest_first({*_forms(secret), *self._forms})
+
+    def know(self, secrets: Iterable[str]) -> None:
+        """Replace ``secrets`` and none of those that were registered before."""
+        self._forms = _longest_first({form for secret in secrets for form in _forms(secret)})
 
     def scrub(self, text: str) -> str:
         """``text`` without any secret."""

@@ -8,7 +8,6 @@ request looks like; it is told what the request needs.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from math import ceil, inf, log
 from typing import Any, NamedTuple
 
@@ -58,9 +57,6 @@ class Plan(NamedTuple):
     fault: Fault | None = None
 
 
-ALIASES = 256
-"""Aliases of which the targets as listed are kept ready."""
-
 FIELD_OF = {"logprobs": "logprobs", "tools": "tools", "streaming": "stream"}
 """The request field that asks for a capability; the others are asked for by messages' parts."""
 
@@ -86,54 +82,71 @@ class _Scene(NamedTuple):
 
 _Ranked = list[tuple[Candidate, str]]
 
-
-@lru_cache(maxsize=ALIASES)
-def _as_listed(alias: Alias) -> Plan:
-    """All targets of ``alias`` in their order: what most calls get. It depends on nothing else."""
-    targets = tuple(Candidate(t, n, t.deployment.name) for n, t in enumerate(alias.targets))
-    return Plan(targets, _considered(alias, _listed(targets), {}))
+_NOTHING: tuple[Sequence[Target], Plan] = ((), Plan((), ()))
+"""What is kept of an alias that nobody has called."""
 
 
-def plan(
-    alias: Alias,
-    ask: Ask,
-    breakers: Breakers,
-    stats: Stats,
-    now: float,
-    random: Callable[[], float],
-) -> Plan:
-    """The order in which to try ``alias``'s targets for ``ask``.
+class Router:
+    """Plans the calls of one configuration, and lives as long as it does: what is made once for
+    an alias is kept here, so that nothing outlasts a reload.
 
     :param random: a number in [0, 1), for ``weighted`` and for fair exploring.
     """
-    listed = _as_listed(alias)
-    all_able = ask.fits is None and ask.needs <= alias.common
-    if all_able and alias.strategy == "priority" and breakers.all_closed:
+
+    __slots__ = ("_breakers", "_listed", "_random", "_stats")
+
+    def __init__(self, breakers: Breakers, stats: Stats, random: Callable[[], float]) -> None:
+        self._breakers = breakers
+        self._stats = stats
+        self._random = random
+        self._listed: dict[str, tuple[Sequence[Target], Plan]] = {}
+
+    def plan(self, alias: Alias, ask: Ask, now: float) -> Plan:
+        """The order in which to try ``alias``'s targets for ``ask``."""
+        targets, listed = self._listed.get(alias.name, _NOTHING)
+        if targets is not alias.targets:
+            listed = self._list(alias)
+        all_able = ask.fits is None and ask.needs <= alias.common
+        if all_able and alias.strategy == "priority" and self._breakers.all_closed:
+            return listed
+        return self._chosen(alias, ask, now, listed)
+
+    def _chosen(self, alias: Alias, ask: Ask, now: float, listed: Plan) -> Plan:
+        """The targets that are able and awake, in the order of the alias's strategy."""
+        breakers = self._breakers
+        able: list[Candidate] = []
+        skipped: dict[int, _Skip] = {}
+        for candidate in listed.targets:
+            skip = _unable(candidate.target, ask)
+            if skip is None:
+                able.append(candidate)
+            else:
+                skipped[candidate.index] = skip
+        usable = able
+        if not breakers.all_closed:
+            usable = [c for c in able if breakers.state(c.name, now) != "open"]
+        if alias.strategy == "priority" and len(usable) == len(listed.targets):
+            return listed
+        if len(usable) < len(able):
+            usable = usable or _last_resort(able, breakers, now)
+            chosen = {c.index for c in usable}
+            for candidate in able:
+                if candidate.index not in chosen:
+                    skipped[candidate.index] = _waiting(candidate.name, breakers, now)
+        scene = _Scene(ask, self._stats, now, self._random)
+        ranked = RANKINGS[alias.strategy](usable, scene)
+        considered = _considered(alias, ranked, skipped)
+        if not ranked:
+            return Plan((), considered, _nobody(alias, ask, skipped, breakers, now))
+        return Plan(tuple(c for c, _ in ranked), considered)
+
+    def _list(self, alias: Alias) -> Plan:
+        """All targets of ``alias`` in their order: what most calls get. It depends on them alone:
+        an agent's own variant of an alias shares it."""
+        targets = tuple(Candidate(t, n, t.deployment.name) for n, t in enumerate(alias.targets))
+        listed = Plan(targets, _considered(alias, _listed(targets), {}))
+        self._listed[alias.name] = alias.targets, listed
         return listed
-    able: list[Candidate] = []
-    skipped: dict[int, _Skip] = {}
-    for candidate in listed.targets:
-        skip = _unable(candidate.target, ask)
-        if skip is None:
-            able.append(candidate)
-        else:
-            skipped[candidate.index] = skip
-    usable = able
-    if not breakers.all_closed:
-        usable = [c for c in able if breakers.state(c.name, now) != "open"]
-    if alias.strategy == "priority" and len(usable) == len(listed.targets):
-        return listed
-    if len(usable) < len(able):
-        usable = usable or _last_resort(able, breakers, now)
-        chosen = {c.index for c in usable}
-        for candidate in able:
-            if candidate.index not in chosen:
-                skipped[candidate.index] = _waiting(candidate.name, breakers, now)
-    ranked = RANKINGS[alias.strategy](usable, _Scene(ask, stats, now, random))
-    considered = _considered(alias, ranked, skipped)
-    if not ranked:
-        return Plan((), considered, _nobody(alias, ask, skipped, breakers, now))
-    return Plan(tuple(c for c, _ in ranked), considered)
 
 
 def _unable(target: Target, ask: Ask) -> _Skip | None:

@@ -6,6 +6,7 @@ They are told by name, so that nobody believes in a change that has not happened
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from gateway.settings.snapshot import Snapshot
 
@@ -17,12 +18,15 @@ READ_AT_START: Mapping[str, tuple[str, ...]] = {
 """By table. Whatever is not here is in force as soon as a reload has passed."""
 
 
-def at_next_start(started: Snapshot, now: Snapshot) -> list[str]:
-    """The settings (``server.port``) that the file has changed since the start, and that wait
-    for the next one."""
-    return [
-        f"{table}.{name}"
+def read_at_start(snapshot: Snapshot) -> dict[str, Any]:
+    """Their values by name (``server.port``)."""
+    return {
+        f"{table}.{name}": getattr(getattr(snapshot, table), name)
         for table, names in READ_AT_START.items()
         for name in names
-        if getattr(getattr(started, table), name) != getattr(getattr(now, table), name)
-    ]
+    }
+
+
+def at_next_start(started_with: Mapping[str, Any], now: Snapshot) -> list[str]:
+    """The settings that the file has changed since the start, and that wait for the next one."""
+    return [name for name, value in read_at_start(now).items() if value != started_with[name]]

@@ -32,6 +32,7 @@ from gateway.runs.status import ENDED, STATUSES
 from gateway.runs.supervisor import Bounds, Supervisor
 from gateway.runs.tasks import Task, authoritative
 from gateway.services.agents import Agents, file_agents, fit, fit_together, known_tools
+from gateway.settings.snapshot import Snapshot
 from gateway.store.base import Store
 from gateway.store.runs import Birth, RunQuery, RunRow, TaskRow
 from gateway.tools.base import Registry
@@ -72,7 +73,7 @@ class Runs:
         self._keyring = keyring
         self._runtime = runtime
         self._tools = tools
-        self._files: tuple[str, Mapping[str, AgentSpec]] = ("", {})
+        self._files: Mapping[str, AgentSpec] = {}
         self.hub = Hub()
         self.ledger = Ledger(store, clock, self.hub, lambda: self._bounds().ttl)
         self.bench = Bench(self.ledger, self.hub, runtime, tools, self._principal)
@@ -80,6 +81,10 @@ class Runs:
         self.beyond: Beyond = _nothing_beyond
 
     # what is in force
+
+    def use(self, snapshot: Snapshot) -> None:
+        """Take the agents of a configuration."""
+        self._files = file_agents(snapshot)[0]
 
     def _bounds(self) -> Bounds:
         table = self._runtime().snapshot.extra["runs"]
@@ -95,10 +100,7 @@ class Runs:
 
     def agents(self, principal: Principal) -> Agents:
         """The agents that a caller may use."""
-        snapshot = self._runtime().snapshot
-        if self._files[0] != snapshot.hash:
-            self._files = (snapshot.hash, file_agents(snapshot)[0])
-        return Agents(self._store, self._files[1], principal.project)
+        return Agents(self._store, self._files, principal.project)
 
     # beginning
 

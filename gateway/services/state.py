@@ -6,15 +6,16 @@ gateways can live in one process.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from adapters.canonical.faults import Fault
 from gateway.flow.context import Runtime
 from gateway.observe.logs import Logs
 from gateway.policy.auth import Keyring
 from gateway.services.idempotency import Idempotency
+from gateway.services.reloading import read_at_start
 from gateway.services.runs import Runs
 from gateway.services.workflows import Workflows
 from gateway.settings.snapshot import Snapshot
@@ -37,7 +38,7 @@ class State:
     ``started_at`` (Unix seconds) is when the models came into being, as far as callers see.
     ``idempotency`` knows the calls under an ``Idempotency-Key``, ``runs`` the agents at work,
     ``workflows`` the graphs that can be run. ``live`` holds the requests in flight, for the drain
-    at the end. ``started_with`` is the configuration of the start.
+    at the end. ``started_with`` are the settings that a reload leaves as they were at the start.
     """
 
     runtime: Runtime
@@ -51,10 +52,10 @@ class State:
     workflows: Workflows
     live: set[Stoppable] = field(default_factory=set)
     draining: bool = False
-    started_with: Snapshot = field(init=False)
+    started_with: Mapping[str, Any] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.started_with = self.runtime.snapshot
+        self.started_with = read_at_start(self.runtime.snapshot)
 
     @property
     def snapshot(self) -> Snapshot:

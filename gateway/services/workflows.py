@@ -108,18 +108,15 @@ class Workflows:
 
     def __init__(self, runs: Runs) -> None:
         self._runs = runs
-        self._files: tuple[str, Written] = ("", {})
+        self.written: Written = {}
+        """The configuration's workflows."""
         self._made: dict[str, Compiled] = {}
         runs.beyond = self.beyond
 
-    @property
-    def written(self) -> Written:
-        """The configuration's workflows."""
-        snapshot = self._runs.bench.runtime().snapshot
-        if self._files[0] != snapshot.hash:
-            self._files = (snapshot.hash, file_workflows(snapshot)[0])
-            self._made = {}
-        return self._files[1]
+    def use(self, snapshot: Snapshot) -> None:
+        """Take the workflows of a configuration."""
+        self.written = file_workflows(snapshot)[0]
+        self._made = {}
 
     async def create(
         self, principal: Principal, asked: NewWorkflow, body: bytes, key: str | None = None

@@ -138,10 +138,6 @@ class Alias:
         common = frozenset.intersection(CAPABILITIES, *(facts.capabilities for facts in every))
         object.__setattr__(self, "common", common)
 
-    def __hash__(self) -> int:
-        """By name: what is made once for an alias is found by it, and told apart by all of it."""
-        return hash(self.name)
-
 
 @dataclass(frozen=True, slots=True)
 class Limits:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from adapters.canonical.clock import Clock, SystemClock
 from gateway.policy.auth import Principal
@@ -52,7 +53,7 @@ def known(snapshot: Snapshot) -> Registry:
     """The tools of a configuration for whoever proves what relies on them, before anything is
     served. Of MCP servers only the names' beginnings are known; nothing can be called."""
     found = _read(snapshot, Shop(Threads(), snapshot.base_dir, []))
-    tools = [*builtins(SystemClock()), *(tool for _, tool in found.tools.values())]
+    tools = [*builtins(SystemClock()), *(one.tool for one in found.tools.values())]
     return Registry(tools, [_Away(f"{name}__") for name in found.servers])
 
 
@@ -92,7 +93,6 @@ class Toolbox:
         "_built",
         "_clock",
         "_group",
-        "_opened",
         "_resolver",
         "_servers",
         "_threads",
@@ -105,17 +105,20 @@ class Toolbox:
         self._clock: Clock = SystemClock() if clock is None else clock
         self._resolver = resolver
         self._threads = Threads()
-        self._opened: list[Closing] = []
-        self._built: dict[str, tuple[ToolTable, Tool]] = {}
+        self._built: dict[str, _Built] = {}
         self._servers: dict[str, tuple[McpTable, Server]] = {}
         self._group: asyncio.TaskGroup | None = None
         self.registry = Registry(builtins(self._clock))
 
-    def use(self, snapshot: Snapshot) -> None:
+    def use(self, snapshot: Snapshot) -> list[Closing]:
         """Offer the tools of ``snapshot``, which has passed :func:`check`; one with a problem is
-        left out. Tools and servers whose tables did not change keep their connections."""
-        shop = Shop(self._threads, snapshot.base_dir, self._opened, self._resolver)
+        left out. Tools and servers whose tables did not change keep their connections.
+
+        :returns: what the tools that went had opened, to be closed when it is not ``busy``.
+        """
+        shop = Shop(self._threads, snapshot.base_dir, [], self._resolver)
         found = _read(snapshot, shop, self._built)
+        gone = [one for name, one in self._built.items() if found.tools.get(name) is not one]
         self._built = found.tools
         before = self._servers
         self._servers = {
@@ -124,10 +127,11 @@ class Toolbox:
             else (table, Server(settings))
             for name, (table, settings) in found.servers.items()
         }
-        tools = [*builtins(self._clock), *(tool for _, tool in found.tools.values())]
+        tools = [*builtins(self._clock), *(one.tool for one in found.tools.values())]
         self.registry.replace(tools, _of(self._servers))
         if self._group is not None:
             self._exchange(self._group, _of(before))
+        return [each for one in gone for each in one.opened]
 
     def _exchange(self, group: asyncio.TaskGroup, before: list[Server]) -> None:
         now = _of(self._servers)
@@ -149,7 +153,8 @@ class Toolbox:
         them has been told to stop before."""
         self._group = None
         await asyncio.gather(*(server.close() for server in _of(self._servers)))
-        await asyncio.gather(*(each.close() for each in self._opened))
+        opened = [each for one in self._built.values() for each in one.opened]
+        await asyncio.gather(*(each.close() for each in opened))
 
 
 def _of(servers: Mapping[str, tuple[McpTable, Server]]) -> list[Server]:
@@ -159,28 +164,39 @@ def _of(servers: Mapping[str, tuple[McpTable, Server]]) -> list[Server]:
 # reading
 
 
+class _Built(NamedTuple):
+    """A tool with the table that it was made from, and what it has opened."""
+
+    table: ToolTable
+    tool: Tool
+    opened: list[Closing]
+
+
 @dataclass(slots=True)
 class _Found:
     """What a configuration has: tools and servers by name, each with its table."""
 
-    tools: dict[str, tuple[ToolTable, Tool]] = field(default_factory=dict)
+    tools: dict[str, _Built] = field(default_factory=dict)
     servers: dict[str, tuple[McpTable, ServerSettings]] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
 
 def _read(
-    snapshot: Snapshot, shop: Shop, before: Mapping[str, tuple[ToolTable, Tool]] | None = None
+    snapshot: Snapshot, shop: Shop, before: Mapping[str, _Built] = MappingProxyType({})
 ) -> _Found:
     """Read both tables; what can't be a tool is a problem, and the rest goes on."""
     found = _Found()
     tables = {name: ToolTable(**raw) for name, raw in _tables(snapshot, "tools").items()}
     servers = {name: McpTable(**raw) for name, raw in _tables(snapshot, "mcp").items()}
-    for name, table, make in _wanted(tables, shop):
-        old = None if before is None else before.get(name)
+    for name, table, make in _wanted(tables):
+        old = before.get(name)
         try:
             _check_name(name, servers)
-            kept = old is not None and old[0] == table
-            found.tools[name] = old if kept and old is not None else (table, make())
+            if old is not None and old.table == table:
+                found.tools[name] = old
+            else:
+                own = replace(shop, opened=[])
+                found.tools[name] = _Built(table, make(own), own.opened)
         except BadTool as fault:
             found.problems.append(Problem(f"tools.{name}", str(fault)))
     for name, server_table in servers.items():
@@ -192,13 +208,13 @@ def _read(
 
 
 def _wanted(
-    tables: Mapping[str, ToolTable], shop: Shop
-) -> Iterator[tuple[str, ToolTable, Callable[[], Tool]]]:
+    tables: Mapping[str, ToolTable],
+) -> Iterator[tuple[str, ToolTable, Callable[[Shop], Tool]]]:
     """The tools of the file, then those that packages offer and the file does not speak of."""
     for name, table in tables.items():
-        yield name, table, partial(build, name, table, shop)
+        yield name, table, partial(build, name, table)
     for point in installed(tables):
-        yield point.name, ToolTable(kind="python"), partial(offered, point, shop)
+        yield point.name, ToolTable(kind="python"), partial(offered, point)
 
 
 def _check_name(name: str, servers: Collection[str]) -> None:

@@ -31,6 +31,11 @@ _SCHEMAS = Schemas()
 class Closing(Protocol):
     """Something that is open until it is closed."""
 
+    @property
+    def busy(self) -> bool:
+        """Whether a call through it is under way."""
+        ...
+
     async def close(self) -> None:
         """Close it."""
         ...

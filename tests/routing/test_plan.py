@@ -12,7 +12,7 @@ import pytest
 
 from adapters.canonical.faults import Fault
 from gateway.routing.breaker import Breakers
-from gateway.routing.plan import Ask, Plan, cost, plan
+from gateway.routing.plan import Ask, Plan, Router, cost
 from gateway.routing.stats import FAILED, STALE, WEIGHT, Stats
 from gateway.settings.snapshot import Alias, Target
 
@@ -30,7 +30,7 @@ def made(
     seed: int = 1,
 ) -> Plan:
     draw = random.Random(seed).random
-    return plan(alias, ask, breakers or Breakers(), stats or Stats(), now, draw)
+    return Router(breakers or Breakers(), stats or Stats(), draw).plan(alias, ask, now)
 
 
 def names(result: Plan) -> list[str]:
@@ -51,14 +51,18 @@ def test_priority_keeps_the_listed_order(alias: Make) -> None:
 
 
 def test_an_alias_that_changed_is_planned_anew(alias: Make, target: Make) -> None:
-    """What is kept of an alias is kept for all that it is: a reload has its own under its name."""
+    """What is kept of an alias is kept for its very targets, not for its name."""
     before, after = alias("a", "b"), alias("b", "c")
+    router = Router(Breakers(), Stats(), random.Random(1).random)
     assert before.name == after.name
-    assert names(made(before)) == ["a", "b"]
-    assert names(made(after)) == ["b", "c"]
-    assert names(made(before)) == ["a", "b"]
+    assert names(router.plan(before, PLAIN, 0.0)) == ["a", "b"]
+    assert names(router.plan(after, PLAIN, 0.0)) == ["b", "c"]
+    assert names(router.plan(before, PLAIN, 0.0)) == ["a", "b"]
     heavier = replace(before, targets=(target("a", weight=2), target("b")))
-    assert made(heavier).targets[0].target.weight == 2
+    assert router.plan(heavier, PLAIN, 0.0).targets[0].target.weight == 2
+    variant = replace(before, context="trim_history")
+    plain = Ask(frozenset())
+    assert router.plan(variant, plain, 0.0) is router.plan(before, plain, 0.0), "made once"
 
 
 def test_an_alias_knows_its_narrowest_window(alias: Make, target: Make) -> None:
@@ -96,10 +100,10 @@ def test_weighted_draws_by_weight_and_without_replacement(alias: Make, target: M
     pool = alias(
         target("a", weight=3), target("b", weight=1), target("never", weight=0), strategy="weighted"
     )
-    draw = random.Random(7).random
+    router = Router(Breakers(), Stats(), random.Random(7).random)
     first: Counter[str] = Counter()
     for _ in range(4000):
-        order = names(plan(pool, PLAIN, Breakers(), Stats(), 0.0, draw))
+        order = names(router.plan(pool, PLAIN, 0.0))
         assert sorted(order) == ["a", "b", "never"]
         assert order[-1] == "never", "weight 0 is the last resort"
         first[order[0]] += 1

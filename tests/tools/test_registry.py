@@ -324,18 +324,22 @@ async def test_a_reload_keeps_what_did_not_change(read: Read, tmp_path: Path) ->
         assert add is not None
         assert (await add.call({"a": 1, "b": 2}, CONTEXT)).content == (Text("3"),)
 
-        toolbox.use(read(HTTP + server + '[tools.http_get]\nkind="builtin"\nallow_hosts=["*"]'))
+        more = '[tools.http_get]\nkind="builtin"\nallow_hosts=["*"]'
+        assert toolbox.use(read(HTTP + server + more)) == []
         assert toolbox.registry is registry
         assert registry.get("find") is find
         assert registry.get("srv__add") is add
         assert registry.get("http_get") is not None
         assert effects.read_text() == "started\n", "the same program serves on"
 
-        toolbox.use(read(HTTP.replace("Finds.", "Finds more.")))
+        gone = toolbox.use(read(HTTP.replace("Finds.", "Finds more.")))
+        assert [one.busy for one in gone] == [False, False], "of the tools that went"
+        for one in gone:
+            await one.close()
         assert registry.get("find") is not find
         assert registry.get("srv__add") is None
 
-        toolbox.use(read(server))
+        assert len(toolbox.use(read(server))) == 1, "what was kept is told only once"
         async with asyncio.timeout(30):
             await registry.ready(["srv__add"])
         assert registry.specs(["srv__add"])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import codecs
 import ssl
-from functools import lru_cache
+from functools import cache
 
 import httpx
 
@@ -63,14 +63,14 @@ class Reply:
             return self.body.decode("utf-8", "replace")
 
 
-@lru_cache(maxsize=8)
+@cache
+def _usual_trust() -> ssl.SSLContext:
+    """Made once: reading the certificates takes 20 ms."""
+    return httpx.create_ssl_context()
+
+
 def _trust(ca_file: str | None) -> ssl.SSLContext:
-    """Made once for each file: reading the certificates takes 20 ms."""
-    return (
-        httpx.create_ssl_context()
-        if ca_file is None
-        else ssl.create_default_context(cafile=ca_file)
-    )
+    return _usual_trust() if ca_file is None else ssl.create_default_context(cafile=ca_file)
 
 
 class Door:
@@ -80,10 +80,11 @@ class Door:
         the same: a connection is kept by its address, whichever name it was opened for.
     """
 
-    __slots__ = ("_guard", "_transport")
+    __slots__ = ("_guard", "_transport", "_under_way")
 
     def __init__(self, guard: Guard, *, keep: int = 0, ca_file: str | None = None) -> None:
         self._guard = guard
+        self._under_way = 0
         self._transport = httpx.AsyncHTTPTransport(
             verify=_trust(ca_file),
             trust_env=False,
@@ -91,6 +92,11 @@ class Door:
                 max_connections=MOST_CONNECTIONS, max_keepalive_connections=keep, keepalive_expiry=5
             ),
         )
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request is under way."""
+        return self._under_way > 0
 
     async def send(self, request: httpx.Request, *, silence: float, most: int) -> Reply:
         """The answer to ``request``, read up to ``most`` bytes.
@@ -105,11 +111,14 @@ class Door:
             "sni_hostname": where.host,
             "timeout": httpx.Timeout(silence, connect=CONNECT, pool=silence).as_dict(),
         }
+        self._under_way += 1
         try:
             response = await self._connected(request, addresses)
             return await _read(response, most)
         except httpx.TransportError as error:
             raise Broken(f"{type(error).__name__}: {error}") from error
+        finally:
+            self._under_way -= 1
 
     async def _connected(
         self, request: httpx.Request, addresses: tuple[str, ...]

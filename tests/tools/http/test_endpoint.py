@@ -22,9 +22,14 @@ Make = Callable[..., HttpTool]
 
 
 @pytest.fixture
-async def make(site: Any) -> AsyncIterator[Make]:
+def doors() -> list[Door]:
+    """Those of the tools that were made."""
+    return []
+
+
+@pytest.fixture
+async def make(site: Any, doors: list[Door]) -> AsyncIterator[Make]:
     """Tools that may reach the site."""
-    doors: list[Door] = []
 
     def make(
         path: str = "/",
@@ -292,3 +297,27 @@ async def test_cancelling_closes_the_connection(
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(make().call({}, context), 0.3)
     await asyncio.wait_for(gone.wait(), 5)
+
+
+async def test_a_door_is_busy_while_an_answer_is_waited_for(
+    site: Any, make: Make, doors: list[Door], context: ToolContext
+) -> None:
+    """A reload that takes the tool away closes it only then."""
+    arrived, go = asyncio.Event(), asyncio.Event()
+
+    async def slow(request: web.Request) -> web.StreamResponse:
+        arrived.set()
+        await go.wait()
+        return web.Response(text="done")
+
+    site.answer = slow
+    tool = make()
+    (door,) = doors
+    assert not door.busy
+    async with asyncio.TaskGroup() as group:
+        call = group.create_task(tool.call({}, context))
+        await arrived.wait()
+        assert door.busy
+        go.set()
+    assert not call.result().is_error
+    assert not door.busy
