@@ -198,4 +198,5 @@ def _look_at_host(host: str) -> None:
 
 
 _NUMBER = re.compile(r"(?:^|\.)(?:[0-9]+|0x[0-9a-f]*)$")
-"""The end of a host that is no name, but an IPv4 address however written (WHATWG URL, `ends in a number`)."""
+"""The end of a host that is no name, but an IPv4 address however written (WHATWG URL Standard:
+"ends in a number")."""
