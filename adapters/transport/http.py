@@ -187,7 +187,7 @@ class Exchange:
             await self._take_slot()
             connection = self._connection = await transport.peer().connect()
             self._send(connection)
-            message, content = await reply(connection)
+            status, headers, content = await reply(connection)
         except asyncio.CancelledError:
             self._watch.claim()
             raise
@@ -195,8 +195,7 @@ class Exchange:
             raise before_reply(error, sent=self.sent_at is not None) from error
         self._content = content
         self.headers_at = transport.clock.monotonic()
-        self.status = message.code
-        self.headers = {name.lower(): value for name, value in message.headers.items()}
+        self.status, self.headers = status, headers
         content.on_eof(self._complete)
         if self.sent_at is None and not self._call.stream:
             self.whole()  # it answered before it had read all

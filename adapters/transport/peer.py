@@ -23,7 +23,6 @@ from urllib.parse import urlsplit
 import aiohttp
 from aiohttp.client_reqrep import ConnectionKey
 from aiohttp.connector import Connection
-from aiohttp.http_parser import RawResponseMessage
 from aiohttp.http_writer import _serialize_headers
 from yarl import URL
 
@@ -128,8 +127,9 @@ def _target(root: str, query: str, proxied: bool, path: str) -> str:
     return str(parsed.with_fragment(None)) if proxied else parsed.raw_path_qs
 
 
-async def reply(connection: Connection) -> tuple[RawResponseMessage, aiohttp.StreamReader]:
-    """The head of the reply to the request that was written, and the reader of its body.
+async def reply(connection: Connection) -> tuple[int, dict[str, str], aiohttp.StreamReader]:
+    """Status and headers of the reply to the request that was written, names in lower case, and
+    the reader of its body.
 
     :raises Exception: one of :data:`~adapters.transport.errors.FAILURES`.
     """
@@ -139,11 +139,22 @@ async def reply(connection: Connection) -> tuple[RawResponseMessage, aiohttp.Str
     while True:
         message, content = await protocol.read()
         if message.code not in _INFORMATIONAL:
-            return message, content
+            break
+    headers = {
+        name.lower(): value if value.isascii() else _readable(value)
+        for name, value in message.headers.items()
+    }
+    return message.code, headers, content
 
 
 _INFORMATIONAL = frozenset(range(100, 200)) - {101}
 """Statuses that a reply still follows; after 101 another protocol does."""
+
+
+def _readable(value: str) -> str:
+    """A header's value without what aiohttp keeps of bytes that are no UTF-8: text with that in
+    it can be written nowhere."""
+    return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def make_socket(address: Any) -> socket.socket:

@@ -53,6 +53,16 @@ async def test_status_headers_and_body_come_back(raw_provider, transport, exchan
         assert await exchange.chunk() == b""
 
 
+async def test_a_replys_headers_are_text_whatever_their_bytes(raw_provider, transport, exchange_of):
+    """A name that can't be written as UTF-8 is one that no ledger and no log can keep."""
+    head = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nx-request-id: a\xff\xfeb\r\n"
+    raw_provider.script = replies(head + "x-city: Köln\r\n\r\n".encode())
+    with exchange_of(transport) as exchange:
+        await exchange.start()
+        assert exchange.headers["x-request-id"] == "a\ufffd\ufffdb"
+        assert exchange.headers["x-city"] == "Köln"
+
+
 async def test_headers_are_exactly_ours(raw_provider, transport, exchange_of):
     raw_provider.script = replies(OK)
     await whole(
