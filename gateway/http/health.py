@@ -29,8 +29,9 @@ async def healthz() -> dict[str, str]:
 
 @router.get("/readyz")
 async def readyz(state: Gateway) -> Response:
-    """Readiness: 503 while the store can't take a ledger row, and while draining. A provider
-    that is down does not make the gateway unready (case F03)."""
+    """Readiness: 503 while the store can't take a ledger row, or does not within a second, and
+    while draining; ``status`` says which. A provider that is down does not make the gateway
+    unready (case F03)."""
     if state.draining:
         return JSONResponse({"status": "draining"}, status_code=503)
     try:

@@ -199,7 +199,11 @@ class Store(ResponseBook, IdempotencyBook, PromptBook, RunBook, SealBook, Protoc
         ...
 
     async def ready(self) -> None:
-        """Prove that a ledger row could be written now (``/readyz``)."""
+        """Prove that a ledger row could be written now (``/readyz``). Who asks while a proof is
+        under way shares it.
+
+        :raises Fault: ``store_unavailable``, also where no proof comes within a second.
+        """
         ...
 
     def depth(self) -> int:

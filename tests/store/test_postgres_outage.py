@@ -13,6 +13,7 @@ from gateway.settings.snapshot import Limits
 from gateway.store.base import StoreError, UsageQuery
 from gateway.store.postgres import writer
 from gateway.store.postgres.database import Database
+from gateway.store.postgres.driver import connect
 from tests.store.booking import Books
 from tests.store.postgres_server import Server
 
@@ -181,6 +182,19 @@ async def test_after_an_outage_the_living_renew_before_anybody_inherits(
         assert await books.store.expire(books.clock.at + 1000) == 0
         books.store.settled_after = 0.0
         assert await books.store.expire(books.clock.at + 1000) == 1
+
+
+async def test_a_replica_that_stopped_in_its_probe_keeps_nobody_waiting(postgres_url: str) -> None:
+    """It holds the row until the server cuts it off, half a minute later."""
+    async with Books(postgres_url) as books:
+        stopped = await connect(postgres_url)
+        await stopped.transaction().start()
+        await stopped.execute("UPDATE counters SET value = 0 WHERE name = 'probe'")
+        async with asyncio.timeout(2):
+            await books.store.ready()
+            await books.open()
+        await stopped.execute("ROLLBACK")
+        stopped.terminate()
 
 
 async def test_a_server_that_is_not_there(postgres: Server) -> None:

@@ -206,7 +206,7 @@ async def test_groups_are_told_and_keys_are_written_in_full(sqlite_url: str) -> 
     assert inner._file._writer._synchronous == "normal"
     await store.add_key(KeyRow("key_9", "x", b"9" * 32, "caller", "default", 1.0))
     assert inner._file._writer._synchronous == "full"
-    await asyncio.gather(*(store.ready() for _ in range(50)))
+    await asyncio.gather(*(inner._db.write(inner.probe, None, "normal") for _ in range(50)))
     assert inner._file._writer._synchronous == "normal"
     await store.close()
     assert sum(told) == 52

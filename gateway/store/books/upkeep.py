@@ -3,6 +3,7 @@ no call waits long behind them."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from math import isinf
 from typing import Any, NamedTuple
@@ -11,9 +12,14 @@ from gateway.store import statements as s
 from gateway.store.books import Apply, Database, runs, seals
 from gateway.store.books import idempotency as answers
 from gateway.store.books import responses as kept
+from gateway.store.failures import unavailable
 from gateway.store.jobs import Durability
 from gateway.store.periods import day_of
 from gateway.store.retention import CHUNK, cutoffs
+
+READY = 0.8
+"""Seconds in which a row has to be written: an orchestrator's probe waits one second where nobody
+says otherwise, and an answer says more than none."""
 
 
 class Clearing(NamedTuple):
@@ -54,8 +60,18 @@ class UpkeepBook:
     delete_sums: Apply
     """Takes a project; deletes its roll-ups, answers a number."""
 
+    _proof: asyncio.Future[None] | None = None
+
     async def ready(self) -> None:
-        await self._db.write(self.probe, None, "normal")
+        if self._proof is None or self._proof.done():
+            self._proof = self._db.write(self.probe, None, "normal")
+            self._proof.add_done_callback(_heard)
+        proof = self._proof
+        try:
+            async with asyncio.timeout(READY):
+                await asyncio.shield(proof)
+        except TimeoutError as error:
+            raise unavailable(error, "proof of readiness") from error
 
     async def sweep(self, now: float, retention: Mapping[str, float]) -> Mapping[str, int]:
         return {
@@ -94,6 +110,12 @@ class UpkeepBook:
             total += deleted
             if deleted < CHUNK:
                 return total
+
+
+def _heard(proof: asyncio.Future[None]) -> None:
+    """Whoever asked may have gone before the answer came."""
+    if not proof.cancelled():
+        proof.exception()
 
 
 _CALLS = (s.CLOSED, {"project": "project = ?", "end_user": "end_user = ?"}, s.DELETE_CALL)
