@@ -24,7 +24,7 @@ from aiohttp.connector import Connection
 from adapters.canonical.clock import Clock, SystemClock
 from adapters.canonical.faults import Fault
 from adapters.transport.errors import FAILURES, before_reply, in_body
-from adapters.transport.peer import Peer, http_url, reply, trust_in
+from adapters.transport.peer import Peer, http_url, reply, taken, trust_in
 from adapters.transport.pool import Pool
 from adapters.transport.pour import Pour, Take, drained
 from adapters.transport.watch import Watch
@@ -343,16 +343,17 @@ class Exchange:
         if size <= _SLICE and not protocol.writing_paused:
             self._sent()
         else:
-            self._watch.expect("upload", self._timeouts.first_event)
+            limits = self._timeouts
+            self._watch.expect("upload", limits.first_event if call.stream else limits.total)
             self._upload = asyncio.create_task(self._send_rest(protocol, upstream))
 
     async def _send_rest(self, protocol: ResponseHandler, upstream: asyncio.WriteTransport) -> None:
         body = memoryview(self._call.body)
         try:
             for start in range(_SLICE, len(body), _SLICE):
-                await protocol._drain_helper()
+                await taken(protocol, upstream)
                 upstream.write(body[start : start + _SLICE])
-            await protocol._drain_helper()
+            await taken(protocol, upstream)
         except FAILURES as error:
             protocol.set_exception(error)  # who waits for the reply is told
         else:

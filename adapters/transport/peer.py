@@ -21,6 +21,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
+from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ConnectionKey
 from aiohttp.connector import Connection
 from aiohttp.http_writer import _serialize_headers
@@ -125,6 +126,16 @@ def _target(root: str, query: str, proxied: bool, path: str) -> str:
     """What a request line names: the path, or for a proxy the whole URL."""
     parsed = URL(root + path + query)
     return str(parsed.with_fragment(None)) if proxied else parsed.raw_path_qs
+
+
+async def taken(protocol: ResponseHandler, upstream: asyncio.WriteTransport) -> None:
+    """Wait until the system takes more.
+
+    :raises aiohttp.ClientError: where the connection has broken.
+    """
+    await protocol._drain_helper()
+    if upstream.is_closing():
+        raise aiohttp.ClientConnectionResetError("closed before the request was written")
 
 
 async def reply(connection: Connection) -> tuple[int, dict[str, str], aiohttp.StreamReader]:

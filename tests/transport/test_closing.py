@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import threading
 from collections.abc import Callable
 
 import pytest
@@ -377,6 +378,28 @@ async def test_a_reply_before_the_request_was_read_closes_the_connection(transpo
     await over.wait()
     await asyncio.sleep(0)
     server.close()
+
+
+async def test_nothing_is_written_to_a_connection_that_is_gone(transport, exchange_of, caplog):
+    """asyncio complains of each piece that is written to what has broken."""
+
+    def hang_up(server: socket.socket) -> None:
+        with contextlib.suppress(OSError):  # the test is over
+            while True:
+                client, _ = server.accept()
+                client.recv(1000)
+                client.close()  # with a reset, for what it did not read
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=hang_up, args=(server,))
+        thread.start()
+        transport._root = f"http://127.0.0.1:{server.getsockname()[1]}"
+        for _ in range(20):
+            with pytest.raises(Fault):
+                await consume(exchange_of(transport, body=b"x" * (32 << 20)))
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join()
+    assert caplog.messages == []
 
 
 async def test_closing_the_transport_ends_calls_and_may_be_repeated(

@@ -115,6 +115,16 @@ async def test_first_event_covers_a_request_that_is_not_taken(connect, exchange_
     assert (fault.phase, fault.billed) == ("first_event", False)
 
 
+async def test_for_a_whole_body_only_total_covers_a_request_that_is_not_taken(connect, exchange_of):
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        transport = connect(f"http://127.0.0.1:{deaf.getsockname()[1]}")
+        exchange = exchange_of(
+            transport, stream=False, body=b"x" * (32 << 20), first_event=0.03, total=LIMIT
+        )
+        fault = await outcome(exchange)
+    assert (fault.phase, fault.billed) == ("total", False)
+
+
 SLOW = {
     "a header that never ends": (b"HTTP/1.1 200 OK\r\na: ", b"b"),
     "headers that never end": (b"HTTP/1.1 200 OK\r\n", b"a: b\r\n"),
