@@ -8,7 +8,9 @@ import os
 import signal
 import sqlite3
 import sys
-from collections.abc import AsyncIterator, Callable
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,8 @@ import pytest
 
 from adapters import simulator as sim
 from tests.harness import ADMIN, ENVIRONMENT, KEY, KEYS, PROVIDERS
+from tests.store.booking import Books
+from tests.store.postgres_server import Server
 
 ROOT = Path(__file__).parents[2]
 START = 20.0
@@ -26,10 +30,12 @@ START = 20.0
 
 @dataclass
 class Gateway:
-    """``gateway serve`` in a folder; started and killed as often as a test wants."""
+    """``gateway serve`` in a folder; started and killed as often as a test wants. Its books are a
+    file there, or what ``books`` names."""
 
     folder: Path
     simulator: sim.Simulator
+    books: str | None = None
     url: str = ""
     process: asyncio.subprocess.Process | None = None
     errors: list[str] = field(default_factory=list)
@@ -42,6 +48,9 @@ class Gateway:
     def write(self, *tables: str) -> None:
         """Write the configuration: providers, keys, and ``tables``."""
         text = PROVIDERS.replace("{url}", self.simulator.url) + "\n".join(tables) + KEYS
+        if self.books is not None:
+            (self.folder / "pepper").write_text("a pepper that each start finds again, long enough")
+            text += f'[server]\npepper = "file:pepper"\n[store]\nurl = "{self.books}"\n'
         self.config.write_text(text)
 
     async def start(self) -> None:
@@ -97,7 +106,10 @@ class Gateway:
         return process.returncode, out.decode(), err.decode()
 
     def rows(self, sql: str, *values: Any) -> list[dict[str, Any]]:
-        """What the books' file has."""
+        """What the books have."""
+        if self.books is not None:
+            with ThreadPoolExecutor(1) as thread:
+                return thread.submit(asyncio.run, self._read_books(sql, *values)).result()
         uri = f"file:{self.folder / 'gateway.db'}?mode=ro"
         connection = sqlite3.connect(uri, uri=True)
         connection.row_factory = sqlite3.Row
@@ -105,6 +117,18 @@ class Gateway:
             return [dict(row) for row in connection.execute(sql, values)]
         finally:
             connection.close()
+
+    async def _read_books(self, sql: str, *values: Any) -> list[dict[str, Any]]:
+        assert self.books is not None
+        async with Books(self.books) as books:
+            return await books.sql(sql, *values)
+
+    async def settle_the_dead(self) -> None:
+        """What the next process does with the calls of killed ones: at its start, where it owns
+        the file; else once their leases have ended, which is now."""
+        if self.books is not None:
+            async with Books(self.books) as books:
+                await books.store.expire(time.time() + 10_000)
 
     def post(
         self, http: aiohttp.ClientSession, body: Any, *, key: str = KEY, **headers: str
@@ -120,11 +144,21 @@ class Gateway:
             return reply.status, await reply.read()
 
 
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    server = Server()
+    yield server
+    server.stop()
+
+
 @pytest.fixture
-async def served(tmp_path: Path) -> AsyncIterator[Gateway]:
-    """Not started yet; whatever still runs at the end is killed."""
+async def served(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Gateway]:
+    """Not started yet; whatever still runs at the end is killed. Its books are in PostgreSQL where
+    the test is parametrised so."""
+    over_postgres = getattr(request, "param", "sqlite") == "postgres"
+    books = request.getfixturevalue("postgres").database() if over_postgres else None
     async with sim.running() as simulator:
-        gateway = Gateway(tmp_path, simulator)
+        gateway = Gateway(tmp_path, simulator, books)
         yield gateway
         if gateway.process is not None and gateway.process.returncode is None:
             with contextlib.suppress(ProcessLookupError):

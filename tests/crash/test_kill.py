@@ -10,6 +10,7 @@ from collections import Counter
 from typing import Any
 
 import aiohttp
+import pytest
 
 from adapters.simulator.meter import tokens
 from tests.harness import alias
@@ -73,6 +74,9 @@ class Load:
             self.answered.add(name)
 
 
+@pytest.mark.parametrize(
+    "served", ["sqlite", pytest.param("postgres", marks=pytest.mark.all)], indirect=True
+)
 async def test_the_books_survive_any_crash(served: Any, http: aiohttp.ClientSession) -> None:
     seed = int(os.environ.get("GATEWAY_TEST_SEED", time.time_ns() % 1_000_000))
     print(f"GATEWAY_TEST_SEED={seed}")
@@ -80,6 +84,7 @@ async def test_the_books_survive_any_crash(served: Any, http: aiohttp.ClientSess
     served.write(*TABLES)
     load = Load(served)
     for number in range(ROUNDS):
+        await served.settle_the_dead()
         await served.start()
         if number:
             check(served, load)
@@ -89,6 +94,7 @@ async def test_the_books_survive_any_crash(served: Any, http: aiohttp.ClientSess
         await asyncio.sleep(pause)
         await served.kill()
         await running
+    await served.settle_the_dead()
     await served.start()
     check(served, load)
     interrupted = served.rows("SELECT * FROM attempts WHERE status = 'interrupted'")

@@ -1,9 +1,10 @@
-"""A gateway in a process of its own that kills itself with SIGKILL right after one event.
+"""A gateway in a process of its own that kills itself with SIGKILL right after one event or effect.
 
 ``python -m tests.runs.crashing CONFIG PORT EFFECTS SEQ``: ``EFFECTS`` is the file in which the
 tools leave a line for everything that they do, ``SEQ`` the event after whose commit the process
-dies (0: never; -N: after the N-th definition, of an agent or a plan, that it stores). The hook is
-here, around the store; the product knows nothing of it.
+dies (0: never; -N: after the N-th definition, of an agent or a plan, that it stores; -100-N: after
+the N-th effect of a tool, before its result). The hooks are here, around the store and in the
+tools; the product knows nothing of them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import itertools
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +30,12 @@ from gateway.tools.builtin import builtins
 from tests.harness import ENVIRONMENT
 from tests.runs.tools import Spy
 
+EFFECT = -100
+"""Less the number of an effect: to die after that one."""
 ANYTHING: Mapping[str, Any] = {"type": "object"}
 
 
-def worker(effects: Path, name: str, **spec: Any) -> Spy:
+def worker(effects: Path, done: Callable[[], None], name: str, **spec: Any) -> Spy:
     """A tool whose every effect is a line in a file: its name and its idempotency key."""
 
     async def work(arguments: Mapping[str, Any], context: ToolContext) -> str:
@@ -41,6 +44,7 @@ def worker(effects: Path, name: str, **spec: Any) -> Spy:
             file.write(f"{name} {context.idempotency_key}\n")
             file.flush()
             os.fsync(file.fileno())
+        done()
         return f"{name} done"
 
     return Spy(ToolSpec(name=name, parameters=ANYTHING, **spec), work)
@@ -52,6 +56,17 @@ async def tick(arguments: Mapping[str, Any], context: ToolContext) -> str:
         context.progress(f"second {second}", None)
         await asyncio.sleep(1)
     return "ticked"
+
+
+def dying(after: int) -> Callable[[], None]:
+    """What is called so often before the process is killed."""
+    counted = itertools.count(1)
+
+    def count() -> None:
+        if next(counted) == after:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return count
 
 
 def die_after(state: Any, seq: int) -> None:
@@ -74,12 +89,12 @@ def die_after(state: Any, seq: int) -> None:
             check(addition)
         return written
 
-    put, stored = store.put_agent, itertools.count(1)
+    put, stored = store.put_agent, dying(-seq)
 
     async def put_agent(row: Any) -> bool:
         written: bool = await put(row)
-        if written and next(stored) == -seq:
-            os.kill(os.getpid(), signal.SIGKILL)
+        if written:
+            stored()
         return written
 
     store.create_run, store.add_run_events = create_run, add_run_events
@@ -92,10 +107,11 @@ async def serve(config: str, port: int, effects: Path, seq: int) -> None:
 
     with listening("127.0.0.1", port) as listener:
         async with running(read(), read) as (app, state):
+            done = dying(EFFECT - seq)
             tools = [
-                worker(effects, "read", read_only=True),
-                worker(effects, "write"),
-                worker(effects, "mail"),
+                worker(effects, done, "read", read_only=True),
+                worker(effects, done, "write"),
+                worker(effects, done, "mail"),
                 Spy(ToolSpec(name="tick", parameters=ANYTHING, read_only=True), tick),
             ]
             state.runs.bench.tools().replace([*builtins(SystemClock()), *tools])

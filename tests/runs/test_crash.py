@@ -1,7 +1,9 @@
 """``kill -9`` after every single event: the same ending, nothing twice, nothing lost.
 
 One scripted run with parallel tools, an approval, a hand-over and a repaired answer is killed
-after one of its events and started again by another process. The simulator and the tools count.
+after one of its events and started again by another process, over SQLite, where that one takes the
+run up at once, and over PostgreSQL, where the dead one's lease has to end. The simulator and the
+tools count.
 """
 
 from __future__ import annotations
@@ -10,11 +12,12 @@ import asyncio
 import contextlib
 import json
 import os
+import signal
 import socket
-import sys
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +27,20 @@ import pytest
 from adapters import simulator as sim
 from adapters.simulator import Call, Say
 from tests.harness import KEY, KEYS, PROVIDERS, alias
+from tests.runs.crashing import EFFECT
+from tests.runs.nursery import Nursery, alive
+from tests.store.postgres_server import Server
 
-ROOT = Path(__file__).parents[2]
 LAST = 45
 """At least as many events as the run has."""
-SOME = (1, 4, 6, 9, 11, 15, 19, 24, 28)
+EFFECTS = tuple(EFFECT - number for number in (1, 2, 3))
+"""After a tool's effect, before its result."""
+SOME = (*EFFECTS, 1, 4, 6, 9, 11, 15, 19, 24, 28)
 """Killed after in ``make test``; all others in ``make test-all``."""
+FEW = (*EFFECTS, 6, 24)
+"""The same, over PostgreSQL."""
+AT_ONCE = 6
+"""Runs over PostgreSQL that are killed beside one another, each in a database of its own."""
 
 SCHEMA = {
     "type": "object",
@@ -66,7 +77,8 @@ class Rig:
     port: int
     simulator: sim.Simulator
     http: aiohttp.ClientSession
-    process: asyncio.subprocess.Process | None = None
+    nursery: Nursery
+    process: int = 0
     seen: list[dict[str, Any]] = field(default_factory=list)
 
     @property
@@ -74,25 +86,26 @@ class Rig:
         return f"http://127.0.0.1:{self.port}"
 
     async def start(self, kill_at: int) -> None:
-        effects = self.folder / "effects"
-        self.process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "tests.runs.crashing", str(self.folder / "gateway.toml"),
-            str(self.port), str(effects), str(kill_at),
-            cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
-            stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
-        )  # fmt: skip
+        config, effects = self.folder / "gateway.toml", self.folder / "effects"
+        self.process = self.nursery.begin(config, self.port, effects, kill_at)
         async with asyncio.timeout(90):
-            while self.process.returncode is None:
+            while alive(self.process):
                 with contextlib.suppress(aiohttp.ClientError):
                     async with self.http.get(f"{self.url}/healthz"):
                         return
                 await asyncio.sleep(0.05)
-        raise AssertionError(f"the gateway did not start: {self.process.returncode}")
+        raise AssertionError("the gateway did not start")
 
     async def stop(self) -> None:
-        if self.process is not None and self.process.returncode is None:
-            self.process.kill()
-            await self.process.wait()
+        if self.process and alive(self.process):
+            os.kill(self.process, signal.SIGKILL)
+            while not await self.gone():
+                pass
+
+    async def gone(self) -> bool:
+        """Whether the gateway is dead; known after a moment."""
+        await asyncio.sleep(0.05)
+        return not alive(self.process)
 
     async def call(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
         own = {"authorization": f"Bearer {KEY}", **headers}
@@ -120,22 +133,32 @@ class Rig:
         return bool(self.seen) and self.seen[-1]["type"] in ENDS
 
 
+HEAD = """
+[store]
+url = "{url}"
+[server]
+pepper = "file:{folder}/pepper"
+[runs]
+lease_seconds = 1.5
+"""
 ENDS = ("run.completed", "run.failed", "run.incomplete", "run.cancelled", "run.expired")
 
 
 @contextlib.asynccontextmanager
-async def rig(folder: Path) -> AsyncIterator[Rig]:
+async def rig(folder: Path, nursery: Nursery, url: str | None = None) -> AsyncIterator[Rig]:
+    """A gateway to be, over SQLite or what ``url`` names."""
     connector = aiohttp.TCPConnector(limit=0, force_close=True)
     async with sim.running() as provider, aiohttp.ClientSession(connector=connector) as http:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        store = f'[store]\nurl = "sqlite:///{folder / "gateway.db"}"\n'
+        (folder / "pepper").write_text("a pepper that each start finds again, long enough")
+        head = HEAD.format(url=url or f"sqlite:///{folder / 'gateway.db'}", folder=folder)
         scripted = alias("scripted", ("openai", "script"), retries=0)
-        text = store + PROVIDERS + scripted + KEYS
+        text = head + PROVIDERS + scripted + KEYS
         (folder / "gateway.toml").write_text(text.replace("{url}", provider.url))
         provider.script("script", TURNS, by="turn")
-        one = Rig(folder, port, provider, http)
+        one = Rig(folder, port, provider, http, nursery)
         try:
             yield one
         finally:
@@ -167,8 +190,7 @@ async def survive(one: Rig, kill_at: int) -> dict[str, Any]:
         async with asyncio.timeout(150):
             while not one.ended:
                 await one.follow(run_id)
-                assert one.process is not None
-                if not one.ended and await gone(one.process):
+                if not one.ended and await one.gone():
                     await one.start(0)
         _, run = await one.call("GET", f"/runs/{run_id}")
     finally:
@@ -184,15 +206,8 @@ async def begin(one: Rig) -> str:
             status, run = await one.call("POST", "/runs", ASKED, **{"idempotency-key": "one"})
             assert status == 201, run
             return str(run["id"])
-        assert one.process is not None
-        if await gone(one.process):
+        if await one.gone():
             await one.start(0)
-
-
-async def gone(process: asyncio.subprocess.Process) -> bool:
-    with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(process.wait(), 0.1)
-    return process.returncode is not None
 
 
 def check(one: Rig, run: dict[str, Any], kill_at: int) -> None:
@@ -233,24 +248,58 @@ def _answers(items: list[dict[str, Any]]) -> int:
     return sum(i["type"] == "function_call" or i.get("role") == "assistant" for i in items)
 
 
-async def run_it(folder: Path, kill_at: int) -> None:
-    async with rig(folder) as one:
+async def run_it(folder: Path, kill_at: int, nursery: Nursery, url: str | None = None) -> None:
+    async with rig(folder, nursery, url) as one:
         run = await survive(one, kill_at)
         check(one, run, kill_at)
         if kill_at and kill_at < len(one.seen):
             assert any(event["epoch"] > 1 for event in one.seen) or kill_at == 1
 
 
-async def test_without_a_crash(tmp_path: Path) -> None:
-    await run_it(tmp_path, 0)
+async def over_postgres(
+    postgres: Server, folder: Path, points: Iterable[int], run: Callable[..., Awaitable[None]]
+) -> None:
+    """Killed after each of these events, several at once."""
+    gate = asyncio.Semaphore(AT_ONCE)
+    failed: dict[int, Exception] = {}
+
+    async def one(kill_at: int) -> None:
+        async with gate:
+            own = folder / str(kill_at)
+            own.mkdir()
+            try:
+                await run(own, kill_at, url=postgres.database())
+            except Exception as error:
+                error.add_note(f"killed after event {kill_at}")
+                failed[kill_at] = error
+
+    await asyncio.gather(*map(one, points))
+    if failed:
+        raise ExceptionGroup(f"killed after {sorted(failed)}", list(failed.values()))
+
+
+async def test_without_a_crash(tmp_path: Path, nursery: Nursery) -> None:
+    await run_it(tmp_path, 0, nursery)
 
 
 @pytest.mark.parametrize("kill_at", SOME)
-async def test_killed_after(tmp_path: Path, kill_at: int) -> None:
-    await run_it(tmp_path, kill_at)
+async def test_killed_after(tmp_path: Path, nursery: Nursery, kill_at: int) -> None:
+    await run_it(tmp_path, kill_at, nursery)
 
 
 @pytest.mark.all
 @pytest.mark.parametrize("kill_at", [n for n in range(1, LAST) if n not in SOME])
-async def test_killed_after_any_event(tmp_path: Path, kill_at: int) -> None:
-    await run_it(tmp_path, kill_at)
+async def test_killed_after_any_event(tmp_path: Path, nursery: Nursery, kill_at: int) -> None:
+    await run_it(tmp_path, kill_at, nursery)
+
+
+async def test_killed_over_postgres(tmp_path: Path, nursery: Nursery, postgres: Server) -> None:
+    await over_postgres(postgres, tmp_path, FEW, partial(run_it, nursery=nursery))
+
+
+@pytest.mark.all
+async def test_killed_after_any_event_over_postgres(
+    tmp_path: Path, nursery: Nursery, postgres: Server
+) -> None:
+    points = [n for n in range(1, LAST) if n not in FEW]
+    await over_postgres(postgres, tmp_path, points, partial(run_it, nursery=nursery))

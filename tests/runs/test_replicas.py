@@ -11,7 +11,7 @@ import socket
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +30,6 @@ ROOT = Path(__file__).parents[2]
 SCRIPTED = alias("scripted", ("openai", "script"), retries=0)
 LEASE = 2.0
 SHORT = f"[runs]\nlease_seconds = {LEASE}\n"
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Server]:
-    server = Server()
-    yield server
-    server.stop()
 
 
 def written(folder: Path, postgres: Server, provider: sim.Simulator, *extra: str) -> str:

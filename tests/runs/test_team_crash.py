@@ -17,6 +17,7 @@ from adapters.simulator import Answer, Say
 from adapters.simulator.script import Scripts
 from adapters.simulator.words import Ask
 from tests.runs import test_crash
+from tests.runs.nursery import Nursery
 from tests.runs.test_crash import ENDS, Rig, rig, survive
 from tests.runs.test_team import HAND_OVER, MADE, PLAN, pick, team
 
@@ -69,23 +70,23 @@ async def check(one: Rig, run: dict[str, Any], kill_at: int) -> None:
     assert len(events) <= LAST, len(events)
 
 
-async def run_it(folder: Path, kill_at: int) -> None:
-    async with rig(folder) as one:
+async def run_it(folder: Path, kill_at: int, nursery: Nursery, url: str | None = None) -> None:
+    async with rig(folder, nursery, url) as one:
         await check(one, await survive(one, kill_at), kill_at)
         if kill_at and kill_at < len(one.seen):
             assert any(event["epoch"] > 1 for event in one.seen) or kill_at == 1
 
 
-async def test_without_a_crash(tmp_path: Path) -> None:
-    await run_it(tmp_path, 0)
+async def test_without_a_crash(tmp_path: Path, nursery: Nursery) -> None:
+    await run_it(tmp_path, 0, nursery)
 
 
 @pytest.mark.parametrize("kill_at", SOME)
-async def test_killed_after(tmp_path: Path, kill_at: int) -> None:
-    await run_it(tmp_path, kill_at)
+async def test_killed_after(tmp_path: Path, nursery: Nursery, kill_at: int) -> None:
+    await run_it(tmp_path, kill_at, nursery)
 
 
 @pytest.mark.all
 @pytest.mark.parametrize("kill_at", [n for n in range(1, LAST) if n not in SOME])
-async def test_killed_after_any_event(tmp_path: Path, kill_at: int) -> None:
-    await run_it(tmp_path, kill_at)
+async def test_killed_after_any_event(tmp_path: Path, nursery: Nursery, kill_at: int) -> None:
+    await run_it(tmp_path, kill_at, nursery)

@@ -6,6 +6,7 @@ The rig, the person and the process that kills itself are those of the agents' o
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,15 @@ import pytest
 from adapters.simulator import Call, Say
 from tests.harness import KEYS, alias
 from tests.runs import test_crash
-from tests.runs.test_crash import ENDS, Rig, rig, survive
+from tests.runs.nursery import Nursery
+from tests.runs.test_crash import ENDS, Rig, over_postgres, rig, survive
+from tests.store.postgres_server import Server
 
 LAST = 66
 SOME = (2, 7, 13, 19, 26, 33, 40, 47)
 """Killed after in ``make test``; all others in ``make test-all``."""
+FEW = SOME[1::3]
+"""The same, over PostgreSQL."""
 
 WORKFLOW = {
     "workflow": {
@@ -81,21 +86,33 @@ def check(one: Rig, run: dict[str, Any], kill_at: int) -> None:
     assert len(events) <= LAST
 
 
-async def run_it(folder: Path, kill_at: int) -> None:
-    async with rig(folder) as one:
+async def run_it(folder: Path, kill_at: int, nursery: Nursery, url: str | None = None) -> None:
+    async with rig(folder, nursery, url) as one:
         check(one, await survive(one, kill_at), kill_at)
 
 
-async def test_without_a_crash(tmp_path: Path) -> None:
-    await run_it(tmp_path, 0)
+async def test_without_a_crash(tmp_path: Path, nursery: Nursery) -> None:
+    await run_it(tmp_path, 0, nursery)
 
 
 @pytest.mark.parametrize("kill_at", SOME)
-async def test_killed_after(tmp_path: Path, kill_at: int) -> None:
-    await run_it(tmp_path, kill_at)
+async def test_killed_after(tmp_path: Path, nursery: Nursery, kill_at: int) -> None:
+    await run_it(tmp_path, kill_at, nursery)
 
 
 @pytest.mark.all
 @pytest.mark.parametrize("kill_at", [n for n in range(1, LAST) if n not in SOME])
-async def test_killed_after_any_event(tmp_path: Path, kill_at: int) -> None:
-    await run_it(tmp_path, kill_at)
+async def test_killed_after_any_event(tmp_path: Path, nursery: Nursery, kill_at: int) -> None:
+    await run_it(tmp_path, kill_at, nursery)
+
+
+async def test_killed_over_postgres(tmp_path: Path, nursery: Nursery, postgres: Server) -> None:
+    await over_postgres(postgres, tmp_path, FEW, partial(run_it, nursery=nursery))
+
+
+@pytest.mark.all
+async def test_killed_after_any_event_over_postgres(
+    tmp_path: Path, nursery: Nursery, postgres: Server
+) -> None:
+    points = [n for n in range(1, LAST) if n not in FEW]
+    await over_postgres(postgres, tmp_path, points, partial(run_it, nursery=nursery))
