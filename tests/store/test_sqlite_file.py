@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
+import threading
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -194,20 +195,71 @@ async def test_reads_do_not_wait_for_writes(sqlite_url: str) -> None:
             other.execute("COMMIT")
 
 
-async def test_groups_are_told_and_keys_are_written_in_full(sqlite_url: str) -> None:
+@asynccontextmanager
+async def counted(url: str) -> AsyncIterator[tuple[Any, list[int]]]:
+    """A store, and how many entries each of its groups had."""
     told: list[int] = []
-    store = connect(
-        StoreSettings(url=sqlite_url), committed=lambda entries, seconds: told.append(entries)
-    )
+    store = connect(StoreSettings(url=url), committed=lambda entries, seconds: told.append(entries))
     await store.open()
     told.clear()
-    inner: Any = store
-    await store.ready()
-    assert inner._file._writer._synchronous == "normal"
-    await store.add_key(KeyRow("key_9", "x", b"9" * 32, "caller", "default", 1.0))
-    assert inner._file._writer._synchronous == "full"
-    await asyncio.gather(*(inner._db.write(inner.probe, None, "normal") for _ in range(50)))
-    assert inner._file._writer._synchronous == "normal"
-    await store.close()
+    try:
+        yield store, told
+    finally:
+        await store.close()
+
+
+def entered(store: Any) -> asyncio.Future[Any]:
+    """A job that writes next to nothing."""
+    future: asyncio.Future[Any] = store._db.write(store.probe, None, "normal")
+    return future
+
+
+async def test_groups_are_told_and_keys_are_written_in_full(sqlite_url: str) -> None:
+    async with counted(sqlite_url) as (store, told):
+        await store.ready()
+        assert store._file._writer._synchronous == "normal"
+        await store.add_key(KeyRow("key_9", "x", b"9" * 32, "caller", "default", 1.0))
+        assert store._file._writer._synchronous == "full"
+        await asyncio.gather(*(entered(store) for _ in range(50)))
+        assert store._file._writer._synchronous == "normal"
     assert sum(told) == 52
     assert len(told) < 30, "what waits together is written together"
+
+
+async def test_what_comes_in_turn_is_written_as_one_group(sqlite_url: str) -> None:
+    """A job in each turn of the event loop, and then those that come while the thread writes."""
+    at_work, go_on = threading.Event(), threading.Event()
+
+    def slow(conn: sqlite3.Connection, entries: Sequence[None]) -> Sequence[None]:
+        at_work.set()
+        go_on.wait(60)
+        return entries
+
+    async with counted(sqlite_url) as (store, told):
+        jobs = []
+        for _ in range(5):
+            jobs.append(entered(store))
+            await asyncio.sleep(0)
+            time.sleep(0.01)  # noqa: ASYNC251  a long turn: the thread would have its time
+        await asyncio.gather(*jobs)
+        assert told == [5]
+        jobs = [store._db.write(slow, None, "normal")]
+        await asyncio.to_thread(at_work.wait)
+        for _ in range(writer.ENOUGH + 2):
+            jobs.append(entered(store))
+            await asyncio.sleep(0.001)
+        go_on.set()
+        await asyncio.gather(*jobs)
+        assert told == [5, 1, writer.ENOUGH + 2]
+
+
+async def test_a_busy_event_loop_does_not_keep_jobs_waiting(sqlite_url: str) -> None:
+    """Every turn brings another job: the thread is woken before they end."""
+    async with counted(sqlite_url) as (store, told):
+        jobs = []
+        while not told:
+            jobs.append(entered(store))
+            await asyncio.sleep(0)
+            assert len(jobs) < 10_000, "nothing is written as long as more comes"
+        await asyncio.gather(*jobs)
+    assert sum(told) == len(jobs)
