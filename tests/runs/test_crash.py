@@ -170,15 +170,20 @@ async def person(one: Rig, run_id: str) -> None:
     while True:
         await asyncio.sleep(0.03)
         with contextlib.suppress(aiohttp.ClientError):
-            _, run = await one.call("GET", f"/runs/{run_id}")
-            for question in run.get("interrupts", ()):
-                body: dict[str, Any] = {"action": "approve"}
-                if question["kind"] == "in_doubt":
-                    line = f"{question['tool']} {question['idempotency_key']}"
-                    done = one.effects()[line] > 0
-                    text = f"{question['tool']} done"
-                    body = {"action": "result", "content": text} if done else {"action": "rerun"}
-                await one.call("POST", f"/runs/{run_id}/interrupts/{question['id']}", body)
+            _, children = await one.call("GET", f"/runs?parent={run_id}")
+            for name in (run_id, *(child["id"] for child in children["data"])):
+                _, run = await one.call("GET", f"/runs/{name}")
+                for question in run.get("interrupts", ()):
+                    path = f"/runs/{name}/interrupts/{question['id']}"
+                    await one.call("POST", path, said_to(one, question))
+
+
+def said_to(one: Rig, question: dict[str, Any]) -> dict[str, Any]:
+    if question["kind"] != "in_doubt":
+        return {"action": "approve"}
+    done = one.effects()[f"{question['tool']} {question['idempotency_key']}"] > 0
+    text = f"{question['tool']} done"
+    return {"action": "result", "content": text} if done else {"action": "rerun"}
 
 
 async def survive(one: Rig, kill_at: int) -> dict[str, Any]:
