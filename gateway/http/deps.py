@@ -12,7 +12,10 @@ from gateway.policy.auth import Principal, Role
 from gateway.services.state import State
 
 OPEN = frozenset(
-    {("HEAD", "/"), *(("GET", path) for path in ("/", "/healthz", "/readyz", "/metrics"))}
+    {
+        *(("GET", path) for path in ("/", "/healthz", "/readyz", "/metrics")),
+        *(("HEAD", path) for path in ("/", "/healthz", "/readyz")),
+    }
 )
 """What answers without a key; ``/metrics`` only on loopback or with its own token."""
 

@@ -21,13 +21,17 @@ CALLS = (
 """Where to go, for whoever came to the wrong place."""
 
 
-@router.get("/healthz")
+LOOKED_AT = ["GET", "HEAD"]
+"""How load balancers and uptime monitors look at a probe; many want no body."""
+
+
+@router.api_route("/healthz", methods=LOOKED_AT)
 async def healthz() -> dict[str, str]:
     """Liveness: the process and its event loop answer."""
     return {"status": "ok"}
 
 
-@router.get("/readyz")
+@router.api_route("/readyz", methods=LOOKED_AT)
 async def readyz(state: Gateway) -> Response:
     """Readiness: 503 while the store can't take a ledger row, or does not within a second, and
     while draining; ``status`` says which. A provider that is down does not make the gateway
