@@ -12,13 +12,16 @@ from typing import Any
 from urllib.parse import unquote
 
 import httptools
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from gateway.http.held import HeadsHeld
-from gateway.http.line import LINE, Connection, Line, Rung, Unframed
+from gateway.http.line import LINE, Connection, Expecting, Line, Rung, Unframed
 
 _AHEAD = 256 * 1024
 """Bytes of a body that are read before anybody asks for them. Most long prompts are within it: to
 stop a socket for them and let it go on would cost more than to read them."""
+LINGER = 10.0
+"""Seconds for which a caller that still sends is heard out before its connection is closed."""
 _NO_HTTP = "Invalid HTTP request received."
 _NO_TUNNEL = "This is a gateway to models and opens no tunnels: CONNECT is for proxies."
 
@@ -28,13 +31,19 @@ class Coalescing(Connection):
 
     The wait for a connection's next request has one timer, not one for each: those were made and
     cancelled with every call, and stayed in the loop's queue for a while.
+
+    ``cycle`` is the line of the latest request, ``serving`` that of the one whose answer is under
+    way, or was the last. ``bare`` is a number where a chunk's first line was read and nothing of
+    the body since: so trailers are told from what has its own bound.
     """
 
     cycle: Any
+    serving: RequestResponseCycle | None = None
+    bare: int | None = None
     _idle_since: float | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self.held = HeadsHeld(transport, self.loop)
+        self.held = HeadsHeld(transport, self.loop, self._hang_up)
         super().connection_made(self.held)  # type: ignore[arg-type]
         self.pipeline = Few()  # type: ignore[assignment]
         self.flow._is_writable_event = Rung(rung=True)
@@ -86,24 +95,31 @@ class Coalescing(Connection):
         scope["method"] = parser.get_method().decode("ascii")
         scope["http_version"] = version
         scope["path"], scope["raw_path"], scope["query_string"] = _parsed(self.url)
-        before = self.cycle
-        line: Line
-        if version == "1.1":
-            line = Line(self, keep_alive=parser.should_keep_alive())
-        else:
-            line = Unframed(self, keep_alive=False)
-        self.cycle = line
+        self.headers = _UNHEARD  # what comes behind the body is no header (RFC 9110, section 6.5.1)
+        kind, keep_alive = Line, parser.should_keep_alive()
+        if version != "1.1":
+            kind, keep_alive = Unframed, False
+        elif self.expect_100_continue:
+            kind = Expecting
+        line = kind(self, keep_alive=keep_alive)
         scope["extensions"] = {LINE: line}  # type: ignore[dict-item]
-        if before is None or before.response_complete:
-            self._start_asgi_task(line, self.app)
+        self.serve(line, self.app)
+
+    def serve(self, line: Line, app: Any) -> None:
+        """Have a request answered, once all before it are."""
+        self.cycle = line
+        if self.serving is None or self.serving.response_complete:
+            self.serving = line
+            self._start_asgi_task(line, app)
         else:
             self.flow.pause_reading()
-            self.pipeline.appendleft((line, self.app))
+            self.pipeline.appendleft((line, app))
 
     def on_body(self, body: bytes) -> None:
         """As uvicorn's, but the first piece is kept as it is: mostly it is all there is, and a
         long one costs more to copy than to parse."""
         line: Line = self.cycle
+        self.bare = None
         if line.response_complete:
             return
         if not line.body:
@@ -115,6 +131,14 @@ class Coalescing(Connection):
         if len(line.body) > _AHEAD:
             self.flow.pause_reading()
         line.message_event.set()
+
+    def on_chunk_header(self) -> None:
+        """A piece of the body follows, or trailers."""
+        self.bare = 0
+
+    def on_chunk_complete(self) -> None:
+        """Another piece may follow, or the body is complete."""
+        self.bare = None
 
     def on_message_complete(self) -> None:
         """All of a request has come, unless its head is to be read again."""
@@ -131,7 +155,8 @@ class Coalescing(Connection):
             return
         self.flow.resume_reading()
         if self.pipeline:
-            self._start_asgi_task(*self.pipeline.pop())
+            self.serving, _ = later = self.pipeline.pop()
+            self._start_asgi_task(*later)
             return
         self._idle_since = self.loop.time()
         if self.timeout_keep_alive_task is None:
@@ -156,7 +181,26 @@ class Coalescing(Connection):
         else:
             self.held.close()
 
+    def _hang_up(self, transport: asyncio.Transport) -> None:
+        """Close. But to close on bytes that nobody read resets a connection, and may take the
+        answer with it (RFC 9112, section 9.6): so where a caller still sends, say that this is
+        the end, and hear it out for a while."""
+        closing = self.held.is_closing()
+        if closing or self.cycle is None or not self.cycle.more_body:
+            transport.close()
+            return
+        self.parser = DEAF  # type: ignore[assignment]
+        self.held.end()
+        self.flow.resume_reading()
+        if self.timeout_keep_alive_task is not None:
+            self.timeout_keep_alive_task.cancel()
+        self.timeout_keep_alive_task = self.loop.call_later(LINGER, transport.close)
+
     def connection_lost(self, exc: Exception | None) -> None:
+        serving = self.serving
+        if serving is not None and not serving.response_complete:
+            serving.disconnected = True
+            serving.message_event.set()
         super().connection_lost(exc)
         if self.timeout_keep_alive_task is not None:
             self.timeout_keep_alive_task.cancel()
@@ -179,6 +223,26 @@ def _parsed(url: bytes) -> tuple[str, bytes, bytes]:
     return unquote(path) if "%" in path else path, raw, parsed.query or b""
 
 
+class Deaf:
+    """A parser that reads nothing, where nothing more is to be read."""
+
+    def feed_data(self, data: bytes | memoryview) -> None:
+        """Forget it."""
+
+
+DEAF = Deaf()
+
+
+class Unheard(list[Any]):
+    """A list that stays empty."""
+
+    def append(self, item: Any) -> None:
+        """Forget it."""
+
+
+_UNHEARD = Unheard()
+
+
 class Few(list[Any]):
     """Of a :class:`collections.deque`, what uvicorn uses for requests that came too early. Hardly
     any do, and an empty deque is 760 bytes."""
@@ -186,3 +250,7 @@ class Few(list[Any]):
     def appendleft(self, item: Any) -> None:
         """Put ``item`` before all others."""
         self.insert(0, item)
+
+    def popleft(self) -> Any:
+        """Take what came last."""
+        return self.pop(0)

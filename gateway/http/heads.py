@@ -11,7 +11,11 @@ import asyncio
 from typing import Any
 
 from adapters.canonical.faults import Fault
-from gateway.http.coalescing import Coalescing
+from gateway.http.body import Receive
+from gateway.http.coalescing import DEAF, Coalescing
+from gateway.http.exchange import Scope, Send
+from gateway.http.line import Line
+from gateway.http.middleware import App
 from gateway.northbound.errors import envelope
 
 MAX_HEAD = 64 * 1024
@@ -21,6 +25,7 @@ HEAD_SECONDS = 60.0
 """How long a head may take to come, and a new connection to begin one."""
 
 TOO_LONG = f"The request's line and headers are larger than {MAX_HEAD // 1024} KiB."
+TOO_MUCH = f"What comes behind the request's body is larger than {MAX_HEAD // 1024} KiB."
 TOO_LATE = f"The request's headers were not complete after {HEAD_SECONDS:g} seconds."
 
 
@@ -42,16 +47,22 @@ class BoundedHeads(Coalescing):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        before = self._head
         super().data_received(data)
-        if self._head is None:
-            return
-        if before is None:
+        if self._head is not None:
+            self._count_head(len(data))
+        elif self.bare is not None:
+            self.bare += len(data)
+            if self.bare > MAX_HEAD:
+                self._refuse(Fault("too_large", TOO_MUCH, code="trailers_too_large"))
+
+    def _count_head(self, size: int) -> None:
+        if not self._head:  # it has just begun, and what came with it is another request's
+            self._head = 1
             self._wait()
-        else:
-            self._head = before + len(data)
-            if self._head > MAX_HEAD:
-                self._refuse(Fault("too_large", TOO_LONG, code="head_too_large"))
+            return
+        self._head += size
+        if self._head > MAX_HEAD:
+            self._refuse(Fault("too_large", TOO_LONG, code="head_too_large"))
 
     def on_message_begin(self) -> None:
         self._head = 0
@@ -82,18 +93,49 @@ class BoundedHeads(Coalescing):
             self._refuse(Fault("bad_request", TOO_LATE, code="head_timeout"))
 
     def _refuse(self, fault: Fault) -> None:
-        """Say what is wrong, and hang up."""
-        self._head = None
+        """Read nothing more; say what is wrong once all that came before is answered; hang up."""
+        self._head = self.bare = None
         self._stop_waiting()
-        if self.transport.is_closing():
+        self.parser = DEAF  # type: ignore[assignment]
+        if self.held.is_closing():
             return
-        reply = envelope(fault, "openai-chat")
-        head = f"HTTP/1.1 {reply.status} {REASONS[reply.status]}\r\n" + "".join(
-            f"{name}: {value}\r\n" for name, value in reply.headers.items()
-        )
-        end = f"content-length: {len(reply.body)}\r\nconnection: close\r\n\r\n"
-        self.transport.write((head + end).encode() + reply.body)
-        self.transport.close()
+        last: Line | None = self.cycle
+        if last is not None and last.more_body:  # so it is this one that can't be read
+            self._give_up(last)
+        if last is not None and last.more_body and last.response_started:
+            self.held.close()
+            return
+        self.scope = {**_UNREADABLE}  # type: ignore[typeddict-item]
+        self.serve(Line(self, keep_alive=False), _refusal(fault))
+        self.flow.resume_reading()  # else a caller that leaves meanwhile goes unnoticed
+
+    def _give_up(self, line: Line) -> None:
+        """End a request that never comes whole."""
+        line.disconnected = line.response_complete = True
+        line.message_event.set()
+        if self.serving is not line:
+            self.pipeline.popleft()
 
 
-REASONS = {400: "Bad Request", 413: "Content Too Large"}
+_UNREADABLE = {
+    "type": "http",
+    "http_version": "1.1",
+    "method": "GET",
+    "path": "/",
+    "query_string": b"",
+    "headers": (),
+}
+"""What stands for the head of a request that nobody can read."""
+
+
+def _refusal(fault: Fault) -> App:
+    """What answers in the place of a door."""
+    reply = envelope(fault, "openai-chat")
+    headers = [(name.encode(), value.encode()) for name, value in reply.headers.items()]
+    headers.append((b"content-length", b"%d" % len(reply.body)))
+
+    async def tell(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+        await send({"type": "http.response.body", "body": reply.body})
+
+    return tell

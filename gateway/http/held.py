@@ -8,6 +8,7 @@ served.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 _HEAD = b"HTTP/1.1 "
@@ -17,13 +18,21 @@ class HeadsHeld:
     """An :class:`asyncio.Transport` that writes an answer's head together with the next bytes.
 
     A head that nothing follows goes out at the end of the event loop's turn, or with the close.
+
+    :param hang_up: called to close, once all is sent on.
     """
 
-    __slots__ = ("_held", "_loop", "_transport", "_write", "is_closing")
+    __slots__ = ("_hang_up", "_held", "_loop", "_transport", "_write", "is_closing")
 
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        loop: asyncio.AbstractEventLoop,
+        hang_up: Callable[[asyncio.Transport], None],
+    ) -> None:
         self._transport = transport
         self._loop = loop
+        self._hang_up = hang_up
         self._held = b""
         self._write = transport.write
         self.is_closing = transport.is_closing
@@ -54,4 +63,13 @@ class HeadsHeld:
     def close(self) -> None:
         """Send what is held, then close."""
         self.flush()
-        self._transport.close()
+        self._hang_up(self._transport)
+
+    def end(self) -> None:
+        """Send nothing more, and count as closing."""
+        self.is_closing = _true
+        self._transport.write_eof()
+
+
+def _true() -> bool:
+    return True

@@ -153,11 +153,32 @@ class Line(RequestResponseCycle):
         self.on_response()
 
 
+class Expecting(Line):
+    """The line of a request whose body comes once it is asked for (``Expect: 100-continue``).
+
+    Answered before that, nobody knows whether the body still comes or another request does, so
+    the connection ends (RFC 9110, section 10.1.1).
+    """
+
+    def __init__(self, protocol: Connection, *, keep_alive: bool) -> None:
+        super().__init__(protocol, keep_alive=False)
+        self._goes_on = keep_alive
+
+    async def receive(self) -> Any:
+        """As uvicorn's, which asks for the body."""
+        self.keep_alive = self._goes_on
+        return await super().receive()
+
+
 class Unframed(Line):
     """The line of a request in HTTP/1.0, which has no chunks: an answer whose length is not known
-    ends with its connection (RFC 9112, section 6.3)."""
+    ends with its connection (RFC 9112, section 6.3). Nor can its caller be asked to go on."""
 
     _endless = False
+
+    def __init__(self, protocol: Connection, *, keep_alive: bool) -> None:
+        super().__init__(protocol, keep_alive=keep_alive)
+        self.waiting_for_100_continue = False
 
     def start(self, status: int, headers: Iterable[Header]) -> bool:
         """The head of an answer that the end of the connection ends."""
