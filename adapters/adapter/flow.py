@@ -29,7 +29,8 @@ from adapters.wire.plain import text_in
 from adapters.wire.sse import SseParser
 
 MAX_BODY = 64 * 1024 * 1024
-"""Bytes of a whole answer; several images come in one. More is a ``protocol_error``."""
+"""Bytes of a whole answer, or of a stream while nothing of it is passed on; several images come
+in one. More is a ``protocol_error``."""
 
 LOOKS = 12
 """How often one read of the socket is looked at for text that needs no decoding: enough to find
@@ -49,6 +50,7 @@ class Flow:
         "_broken",
         "_decoder",
         "_exchange",
+        "_kept",
         "_last",
         "_late",
         "_now",
@@ -78,6 +80,8 @@ class Flow:
         """What came last, if it was text that went through byte for byte."""
         self._passed = 0
         """Bytes of text passed on like it, of which the pipe does not know yet."""
+        self._kept = 0
+        """Bytes that were read since something was passed on."""
         self._broken: Exception | None = None
         """What pipe or sink raised, for the task that waits."""
         self.terminal: Terminal | None = None
@@ -130,7 +134,10 @@ class Flow:
         """Decode the next bytes and pass them on; ``False`` if the task has to see to it."""
         try:
             if self._last is None or not self._pass_on(chunk, self._last):
+                self._kept += len(chunk)
                 self._deliver(self._decode(chunk))
+                if self._kept > MAX_BODY and self.terminal is None:
+                    self._deliver(self._end(_too_much()))
         except Exception as error:  # noqa: BLE001 - the task raises it
             self._broken = error
             return False
@@ -224,6 +231,7 @@ class Flow:
             out = [event for event in out if type(event) not in _TERMINALS]
         if not out:
             return
+        self._kept = 0
         if self._prompt is None:
             self._late = out
         elif not self._prompt.offer(out):
@@ -257,6 +265,10 @@ class Flow:
 def _terminal_of(events: list[Event]) -> Terminal | None:
     last = events[-1] if events else None
     return last if isinstance(last, _TERMINALS) else None
+
+
+def _too_much() -> Fault:
+    return Fault("protocol_error", f"The provider's answer has more than {MAX_BODY} bytes.")
 
 
 def _is_whole(event: Event) -> bool:

@@ -287,3 +287,39 @@ async def test_a_pipe_sees_a_break_as_the_terminal(raw_provider, pump):
     pumped = await pump(pipe=stage)
     assert isinstance(stage.seen[-1], Failed)
     assert pumped.terminal == stage.seen[-1]
+
+
+class Hold:
+    """Keeps everything to itself, as it is for an answer that is held until its end."""
+
+    def feed(self, events):
+        return [event for event in events if isinstance(event, Failed)]
+
+
+@pytest.mark.parametrize(
+    ("said", "stream"), [(b'{"t": "x"}', True), (b'{"t": "x"}', False), (b"{}", True)]
+)
+async def test_what_is_held_of_a_stream_has_a_bound(
+    raw_provider, pump, sink, monkeypatch, said, stream
+):
+    async def flood(connection):
+        await connection.send(STREAM)
+        while True:
+            await connection.send(chunk(said) * 100)
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr("adapters.adapter.flow.MAX_BODY", 100_000)
+    raw_provider.script = flood
+    fault = (await pump(stream=stream, pipe=Hold(), total=2.0)).terminal.fault
+    assert fault.kind == "protocol_error"
+    assert "100000 bytes" in fault.message
+    assert sink.sends == []
+
+
+async def test_what_is_passed_on_has_none(raw_provider, pump, sink, monkeypatch):
+    monkeypatch.setattr("adapters.adapter.flow.MAX_BODY", 1000)
+    said = [chunk(b'{"t": "x"}') * 50] * 4
+    raw_provider.script = sends(STREAM, *said, chunk(b'{"end": "stop"}') + END)
+    pumped = await pump()
+    assert isinstance(pumped.terminal, Finished)
+    assert sink.text == "x" * 200
