@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from adapters.simulator import Call, Say
+from gateway.runs import supervisor
 from tests.harness import ADMIN, KEY, Harness, alias, gateway
 from tests.runs.following import answered, begin, data, idle, read, types, watch
 from tests.runs.tools import slow, spy, use
@@ -178,6 +179,54 @@ async def test_an_unanswered_approval_has_its_default(
         assert len(mail.calls) == sent
         late = await answered(g, run_id, question["id"], action="approve")
         assert late.status == 409
+
+
+@pytest.mark.parametrize(("default", "sent"), [("deny", 0), ("approve", 1)])
+async def test_an_answer_that_comes_late_is_none_even_if_nobody_has_noticed_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, default: str, sent: int
+) -> None:
+    """The supervisor looks twice a second, and not at all while every process is down."""
+    monkeypatch.setattr(supervisor, "TICK", 60.0)
+    async with gateway(tmp_path, SCRIPTED) as g:
+        _, mail = tools(g)
+        run_id, question = await mail_question(g, approvals={"expires_in": 0.2, "default": default})
+        await asyncio.sleep(0.3)
+        action = "approve" if default == "deny" else "deny"
+        late = await answered(g, run_id, question["id"], action=action)
+        assert late.status == 409
+        g.state.runs.supervisor.nudge()
+        events = await watch(g, run_id)
+        assert types(events)[-1] == "run.completed"
+        assert types(events).count("approval.expired") == 1
+        assert len(mail.calls) == sent
+
+
+async def test_of_a_cancel_and_an_answer_one_ends_the_run(tmp_path: Path) -> None:
+    async with gateway(tmp_path) as g:
+        await race(g, g)
+
+
+async def race(worker: Harness, other: Harness) -> None:
+    """Cancels, each asked for thrice, that come anywhere between a run's beginning and its end."""
+
+    async def one(seconds: float) -> str:
+        run_id = await begin(worker, {"agent": {"model": "m-openai"}, "input": "hello"})
+        await asyncio.sleep(seconds)
+        reading = asyncio.create_task(watch(other, run_id))
+        asked = (g.post(f"/runs/{run_id}/cancel", {}) for g in (worker, other, worker))
+        answers = {answer.status for answer in await asyncio.gather(*asked)}
+        events = await reading
+        assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+        (end,) = (type for type in types(events) if type in ("run.completed", "run.cancelled"))
+        assert types(events)[-1] == end
+        assert answers == {200 if end == "run.cancelled" else 409}
+        assert await read(worker, run_id) == await read(other, run_id)
+        return end
+
+    ends: list[str] = []
+    for batch in range(4):
+        ends += await asyncio.gather(*(one((batch + n / 8) * 0.02) for n in range(8)))
+    assert len(set(ends)) == 2, "neither always wins"
 
 
 async def test_a_changed_tool_voids_the_approval(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from adapters.simulator import Call, Say
 from gateway.runs import supervisor
 from tests.harness import KEYS, PROVIDERS, Harness, alias, aliases, gateway
 from tests.runs.following import answered, begin, data, read, types, watch
+from tests.runs.test_control import race
 from tests.runs.tools import spy, use
 from tests.store.postgres_server import Server
 
@@ -159,6 +160,11 @@ async def test_a_dead_or_stalled_worker_s_run_is_taken_over_and_it_writes_no_mor
                 epochs = [event["epoch"] for event in events]
                 assert epochs == sorted(epochs)
                 assert types(events).count("tool.completed") == 1
+
+
+async def test_of_a_cancel_and_an_answer_one_ends_the_run(tmp_path: Path, postgres: Server) -> None:
+    async with replicas(tmp_path, postgres) as (a, b):
+        await race(a, b)
 
 
 async def test_of_many_at_both_replicas_the_first_wins(tmp_path: Path, postgres: Server) -> None:

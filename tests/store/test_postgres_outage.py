@@ -214,3 +214,35 @@ async def test_two_replicas_that_start_at_once_migrate_once(postgres_url: str) -
     assert len(rows) == len({row["number"] for row in rows}) >= 1
     for store in stores:
         await store.close()
+
+
+@pytest.mark.parametrize("alone", [True, False])
+async def test_replicas_that_wait_for_each_other_both_get_through(
+    postgres: Server, alone: bool
+) -> None:
+    """Each holds what the other wants next; the server ends one of the two, which writes again.
+
+    ``alone``: both locks are of one entry, else of two entries that are one group.
+    """
+    url, both_hold = postgres.database(), asyncio.Barrier(2)
+    tries = 0
+
+    async def lock(conn: Any, groups: list[tuple[int, ...]]) -> list[str]:
+        nonlocal tries
+        tries += 1
+        first, *others = [number for numbers in groups for number in numbers]
+        await conn.execute("SELECT pg_advisory_xact_lock($1)", first)
+        if tries <= 2:
+            await both_hold.wait()
+        for number in others:
+            await conn.execute("SELECT pg_advisory_xact_lock($1)", number)
+        return ["locked"] * len(groups)
+
+    def write(books: Books, *numbers: int) -> list[asyncio.Future[Any]]:
+        entries = [numbers] if alone else [(number,) for number in numbers]
+        return [books.store._db.write(lock, entry, "normal") for entry in entries]
+
+    async with Books(url) as a, Books(url) as b:
+        answers = await asyncio.gather(*write(a, 1, 2), *write(b, 2, 1))
+    assert set(answers) == {"locked"}
+    assert tries == (3 if alone else 4), "the one that was ended, again: each of its entries"

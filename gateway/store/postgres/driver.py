@@ -36,9 +36,13 @@ LOST: tuple[type[Exception], ...] = (
 BROKEN: tuple[type[Exception], ...] = (*LOST, asyncpg.InterfaceError)
 """The same and, besides, what asyncpg says of a closed connection as of a wrong call."""
 
+TAKEN_BACK: tuple[type[Exception], ...] = (asyncpg.TransactionRollbackError,)
+"""The server has taken a transaction back for another's sake (a deadlock): nothing was written, and
+the same may be written again at once."""
+
 PASSING: tuple[type[Exception], ...] = (
     *LOST,
-    asyncpg.TransactionRollbackError,
+    *TAKEN_BACK,
     asyncpg.InsufficientResourcesError,
     asyncpg.LockNotAvailableError,
     asyncpg.ReadOnlySQLTransactionError,

@@ -4,7 +4,8 @@ Other replicas have their own; row locks keep them apart. A lost connection is m
 a growing pause; meanwhile what ``must`` be written waits and the rest is refused. If the
 connection is lost during a commit, nobody can tell whether it happened: entries that must be
 written are written again (each finds for itself that it was there already), the others' callers
-hear that the store is unavailable, and their ``undo`` is queued.
+hear that the store is unavailable, and their ``undo`` is queued. What the server has taken back so
+that another replica could go on is written again at once, entry by entry.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from gateway.store.jobs import (
     parts,
     strictest,
 )
-from gateway.store.postgres.driver import BROKEN, ERRORS, LOST, PASSING, Connection
+from gateway.store.postgres.driver import BROKEN, ERRORS, LOST, PASSING, TAKEN_BACK, Connection
 
 log = logging.getLogger("gateway.store")
 
@@ -40,6 +41,9 @@ Connect = Callable[[], Awaitable[Connection]]
 
 LONGEST_PAUSE = 2.0
 """Seconds between two tries to connect, at most."""
+TRIES = 5
+"""How often an entry is written again that the server takes back each time, before it counts as one
+that can't be written now."""
 CLOSING = 10.0
 """Seconds that the last groups may take."""
 
@@ -131,7 +135,7 @@ class Writer:
             group.append(self._queue.popleft())
         return group
 
-    async def _write(self, group: list[Job]) -> list[Outcome]:
+    async def _write(self, group: list[Job], tries: int = TRIES) -> list[Outcome]:
         try:
             conn = await self._connection()
             return await self._commit(conn, group)
@@ -143,11 +147,12 @@ class Writer:
             if isinstance(error, LOST) or self._conn is None or self._conn.is_closed():
                 self._drop()
                 passing = True
-            if len(group) == 1 or passing:
+            again = isinstance(error, TAKEN_BACK) and tries > 1
+            if not again and (len(group) == 1 or passing):
                 return self._failed(group, error, passing=passing)
         outcomes: list[Outcome] = []
         for job in group:
-            outcomes += await self._write([job])
+            outcomes += await self._write([job], tries - 1)
         return outcomes
 
     async def _commit(self, conn: Connection, group: list[Job]) -> list[Outcome]:
