@@ -88,7 +88,8 @@ def approve(args: argparse.Namespace) -> int:
 
         def answered(run: Run) -> Any:
             question = _question(run, args.interrupt)
-            return commands.answer(run, question.id, given, f"cli:{getpass.getuser()}", check)
+            by, now = f"cli:{getpass.getuser()}", ledger.clock.wall()
+            return commands.answer(run, question.id, given, by, check, now)
 
         return await ledger.command(args.run_id, answered)
 

@@ -25,6 +25,8 @@ from gateway.runs.status import ENDED, IDLE
 
 Drafts = tuple[Draft, ...]
 
+TOO_LATE = "Nobody answered in time, so this is settled."
+
 NOTHING: Drafts = ()
 """The command has been carried out before, or asks for what is already so."""
 
@@ -132,9 +134,11 @@ def _lapsed(run: Run, interrupt: Interrupt) -> Drafts:
 # answers
 
 
-def answer(run: Run, interrupt_id: str, given: Answer, by: str, check: Check) -> Drafts:
+def answer(run: Run, interrupt_id: str, given: Answer, by: str, check: Check, at: float) -> Drafts:
     """Answer an open question.
 
+    :param at: Unix seconds: who comes after the question's expiry is late, even where nobody has
+        drawn the conclusion yet.
     :raises Fault: ``not_found`` for an unknown question, ``bad_request`` for an answer that is
         none, ``conflict`` for one that comes too late or contradicts an earlier one.
     """
@@ -153,6 +157,8 @@ def answer(run: Run, interrupt_id: str, given: Answer, by: str, check: Check) ->
     _not_ended(run)
     if run.status == "cancelling":
         raise _conflict("The run is being cancelled; this is not asked any more.")
+    if interrupt.asked.get("expires_at", math.inf) <= at:
+        raise _conflict(TOO_LATE)
     if given.arguments_hash not in (None, interrupt.asked.get("arguments_hash")):
         raise _conflict("The arguments are not those that were shown. Read the request again.")
     drafts = ANSWERS[(interrupt.kind, given.action)](_Answering(run, interrupt, given, by, check))
@@ -298,7 +304,7 @@ def _again(interrupt: Interrupt, given: Answer) -> Drafts:
     if same:
         return NOTHING
     if event.type == "approval.expired":
-        raise _conflict("Nobody answered in time, so this is settled. The first answer counts.")
+        raise _conflict(TOO_LATE)
     raise _conflict("This was answered otherwise before. The first answer counts.")
 
 

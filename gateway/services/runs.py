@@ -321,7 +321,8 @@ class Runs:
         check, by = self.bench.check, principal.key_name
 
         def answered(run: Run) -> tuple[Draft, ...]:
-            return commands.answer(run, interrupt_id, given, by, check)
+            at = self.ledger.clock.wall()
+            return commands.answer(run, interrupt_id, given, by, check, at)
 
         return await self._command(principal, run_id, answered)
 

@@ -282,7 +282,7 @@ class RunMachine(RuleBasedStateMachine):
             added={"tokens": 20},
         )
         for _ in range(1 + twice):
-            self.command(lambda run: commands.answer(run, interrupt, given, "ann", check))
+            self.command(lambda run: commands.answer(run, interrupt, given, "ann", check, self.at))
 
     @rule(key=st.sampled_from([None, "k1", "k2"]), chance=SELDOM)
     def top_up(self, key: str | None, chance: int) -> None:

@@ -302,7 +302,7 @@ class World:
             self.write(commands.lapse(self.run, self.at))
         else:
             given = Answer("approve" if node.answer == "approve" else "deny")
-            self.write(commands.answer(self.run, interrupt_id, given, "ann", check))
+            self.write(commands.answer(self.run, interrupt_id, given, "ann", check, self.at))
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
