@@ -92,6 +92,25 @@ async def test_a_file_that_is_no_database(sqlite_url: str) -> None:
         await Books(sqlite_url).__aenter__()
 
 
+def test_a_file_that_is_no_database_is_let_go(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file_of(sqlite_url).write_bytes(b"not a database, but long enough to be looked at" * 100)
+    made: list[sqlite3.Connection] = []
+    connect = sqlite3.connect
+
+    def recorded(*args: Any, **options: Any) -> sqlite3.Connection:
+        made.append(connect(*args, **options))
+        return made[-1]
+
+    monkeypatch.setattr(sqlite3, "connect", recorded)
+    with pytest.raises(sqlite3.DatabaseError):
+        writer.connection(file_of(sqlite_url))
+    (conn,) = made
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        conn.execute("SELECT 1")
+
+
 async def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"\[store\] url"):
         await Books(f"sqlite:///{tmp_path}/none/gateway.db").__aenter__()

@@ -51,14 +51,21 @@ sqlite3.register_adapter(type(None), lambda _: None)
 
 
 def connection(path: Path) -> sqlite3.Connection:
-    """A read-write connection as the writer uses it: transactions are begun by hand."""
+    """A read-write connection as the writer uses it: transactions are begun by hand.
+
+    :raises sqlite3.Error: for a file that can't be opened, or is no database.
+    """
     conn = sqlite3.connect(
         path, timeout=BUSY, isolation_level=None, check_same_thread=False, cached_statements=256
     )
-    conn.execute("PRAGMA journal_mode = WAL")
-    conn.execute("PRAGMA foreign_keys = ON")
-    conn.execute("PRAGMA synchronous = NORMAL")
-    conn.execute("PRAGMA cache_size = -8000")
+    try:
+        conn.execute("PRAGMA journal_mode = WAL")
+        conn.execute("PRAGMA foreign_keys = ON")
+        conn.execute("PRAGMA synchronous = NORMAL")
+        conn.execute("PRAGMA cache_size = -8000")
+    except sqlite3.Error:
+        conn.close()
+        raise
     return conn
 
 
