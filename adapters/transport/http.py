@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
@@ -39,6 +40,12 @@ become reusable. Nobody waits for it."""
 
 CLOSE_SECONDS = 2.0
 """The longest that closing a whole transport may take."""
+
+FORGETS_TO_PAUSE = (3, 12) <= sys.version_info < (3, 12, 9) or (
+    (3, 13) <= sys.version_info < (3, 13, 2)
+)
+"""Here the transports of asyncio's own loop do not look, after ``writelines``, whether their buffer
+is full (CVE-2024-12254); setting the buffer's limits makes them look."""
 
 _SLICE = 256 * 1024
 """A long body is written in slices, so that a full socket buffer is waited for in between."""
@@ -339,7 +346,10 @@ class Exchange:
             raise aiohttp.ClientConnectionResetError("closed before the request was written")
         size = len(call.body)
         head = transport.peer().head(call.method, call.path, self._headers, size)
-        upstream.writelines((head, call.body[:_SLICE]))
+        # An empty line would never leave the buffer of asyncio's own loop.
+        upstream.writelines((head, call.body[:_SLICE]) if size else (head,))
+        if FORGETS_TO_PAUSE:
+            upstream.set_write_buffer_limits()
         if size <= _SLICE and not protocol.writing_paused:
             self._sent()
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import contextlib
 import gzip
@@ -98,6 +99,42 @@ async def test_a_body_of_any_size_arrives_whole(raw_provider, transport, exchang
     body = bytes(range(256)) * (size // 256) + b"x" * (size % 256)
     await whole(exchange_of(transport, body=body))
     assert raw_provider.requests[0].partition(b"\r\n\r\n")[2] == body
+
+
+async def test_no_request_counts_as_sent_before_it_is(connect, exchange_of, monkeypatch):
+    """A provider that reads slowly, on a way that takes little at once."""
+
+    def narrow(address):
+        sock = make_socket(address)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        return sock
+
+    async def reading_late(reader, writer):
+        await go.wait()
+        head = await reader.readuntil(b"\r\n\r\n")
+        await reader.readexactly(int(header(head, "content-length")[0]))
+        writer.write(OK)
+        writer.close()
+        await writer.wait_closed()
+        over.set()
+
+    monkeypatch.setattr("adapters.transport.peer.make_socket", narrow)
+    go, over = asyncio.Event(), asyncio.Event()
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    listener.bind(("127.0.0.1", 0))
+    async with await asyncio.start_server(reading_late, sock=listener, limit=4096):
+        transport = connect(f"http://127.0.0.1:{listener.getsockname()[1]}")
+        with exchange_of(transport, body=b"x" * 200_000) as exchange:
+            starting = asyncio.create_task(exchange.start())
+            await asyncio.sleep(0.1)
+            early = exchange.sent_at
+            go.set()
+            await starting
+            assert early is None
+            assert exchange.sent_at <= exchange.headers_at
+            assert await exchange.read(2) == b"{}"
+        await over.wait()
 
 
 async def test_redirects_are_answers_not_orders(raw_provider, transport, exchange_of):
