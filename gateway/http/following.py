@@ -98,7 +98,12 @@ async def _write(state: State, exchange: Exchange, tail: Tail, reading: Reading)
     await _send(exchange, PING)  # proxies and clients see at once that there is a stream
     opening = reading.opening
     while not tail.ended and not state.draining:
-        page = await tail.read(ping)
+        try:
+            page = await tail.read(ping)
+        except Fault as fault:
+            if fault.kind != "gone":
+                raise
+            break  # who comes back hears it
         data = reading.frames(page) if page else PING
         if page and data:
             data, opening = opening + data, b""

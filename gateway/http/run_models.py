@@ -120,11 +120,13 @@ class RunDoor:
                     await sink.send(self._answer.feed(loads(told.body)))
             keep = self._kept.keep if self._kept.keeps else None
             await sink.finish(self._answer.terminal, keep)
+        except Fault as fault:  # the run can't be read any more; how it goes on is in its ledger
+            await sink.finish(Failed(fault))
         except asyncio.CancelledError:
-            fault = self._exchange.stopped()
-            if fault is None:
+            stop = self._exchange.stopped()
+            if stop is None:
                 raise
-            await sink.finish(Failed(fault))  # the run itself goes on at the next start
+            await sink.finish(Failed(stop))  # the run itself goes on at the next start
         finally:
             sink.close()
 

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 from collections.abc import Iterator
 
+from adapters.canonical.faults import Fault
 from gateway.runs.hub import Feed, Told, told_row
 from gateway.runs.ledger import Ledger
 
@@ -37,13 +38,21 @@ class Tail:
 
     async def read(self, patience: float) -> list[Told]:
         """The next events; none if there was no news for ``patience`` seconds, or if the run has
-        ended (then ``ended`` says so)."""
+        ended (then ``ended`` says so).
+
+        :raises Fault: ``gone`` where the run is silent for it has been deleted, with its end;
+            ``store_unavailable``.
+        """
         page = await self._page()
-        if not page and not self.ended:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._flag.wait(), patience)
-            page = await self._page()
-        return page
+        if page or self.ended:
+            return page
+        try:
+            await asyncio.wait_for(self._flag.wait(), patience)
+        except TimeoutError:
+            row = await self._ledger.store.run(self._run_id)
+            if row is None or row.swept:
+                raise Fault("gone", "This run has been deleted.") from None
+        return await self._page()
 
     async def _page(self) -> list[Told]:
         self._flag.clear()

@@ -212,6 +212,27 @@ async def test_a_stream_that_the_gateway_s_end_cuts_says_so_and_the_run_goes_on(
         assert events[-1]["type"] == "run.completed"
 
 
+async def test_a_stream_whose_run_can_not_be_read_any_more_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with doors(tmp_path, monkeypatch) as (g, oai, _):
+        g.simulator.script("script", [Call("slow", "{}"), Say("done")])
+        ask: Any = {"model": "agent:sloth", "messages": [SLOW], "stream": True}
+        stream = await oai.chat.completions.create(**ask)
+        run_id = stream.response.headers["x-gateway-run"]
+        await watch(g, run_id, until="tool.intent")
+
+        async def run_events(*asked: Any, **more: Any) -> Any:
+            raise Fault("store_unavailable", "The ledger can't be read.")
+
+        with monkeypatch.context() as outage:
+            outage.setattr(g.state.store, "run_events", run_events)
+            g.state.runs.hub.wake_all()
+            with pytest.raises(openai.APIError, match="can't be read"):
+                _ = [chunk async for chunk in stream]
+        assert (await watch(g, run_id))[-1]["type"] == "run.completed"
+
+
 CLIENTS = ("chat", "responses", "messages")
 
 

@@ -126,6 +126,27 @@ async def test_a_silent_stream_pings(tmp_path: Path) -> None:
         assert body.count(b": ping\n\n") >= 3
 
 
+@pytest.mark.parametrize("view", ["", "?format=openai", "?format=workflow-events"])
+async def test_a_reader_of_a_run_that_is_deleted_meanwhile_comes_to_an_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, view: str
+) -> None:
+    """Whoever comes back hears that it is gone; nobody waits for what can't come any more."""
+    async with gateway(tmp_path, SCRIPTED, "[server]\nping_seconds = 0.2\n") as g:
+        run_id, _ = await ended(g)
+        store, path = g.state.store, f"/runs/{run_id}/events{view}"
+        read_on = store.run_events
+
+        async def run_events(*asked: Any, **more: Any) -> Any:
+            await store.delete_run(run_id)
+            return await read_on(*asked, **more)
+
+        monkeypatch.setattr(store, "run_events", run_events)
+        async with asyncio.timeout(5):
+            status, body = await ask(g, path)
+        assert (status, body.count(b"data:")) == (200, 0)
+        assert (await ask(g, path))[0] == 404
+
+
 async def test_a_reader_that_leaves_stops_nothing_unless_it_said_so(tmp_path: Path) -> None:
     async with gateway(tmp_path, SCRIPTED) as g:
         for wish, status in (("continue", "completed"), ("cancel", "cancelled")):
