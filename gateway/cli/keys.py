@@ -15,6 +15,7 @@ from gateway.cli.exits import CommandError, Exit
 from gateway.cli.family import below
 from gateway.cli.output import out, say, show
 from gateway.cli.periods import future, shown
+from gateway.settings.bounds import MOST_COUNT, MOST_USD
 from gateway.settings.money import dollars, nano
 
 if TYPE_CHECKING:
@@ -217,8 +218,8 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _count(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of 0 or more")
+    if not text.isdecimal() or int(text) > MOST_COUNT:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 0 to {MOST_COUNT}")
     return int(text)
 
 
@@ -227,6 +228,6 @@ def _nano(text: str) -> int:
         amount = Decimal(text)
     except InvalidOperation:
         amount = Decimal(-1)
-    if not amount.is_finite() or amount < 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no amount of dollars, 0 or more")
+    if not amount.is_finite() or not 0 <= amount <= MOST_USD:
+        raise argparse.ArgumentTypeError(f"{text!r} is no amount of dollars from 0 to {MOST_USD}")
     return nano(amount)

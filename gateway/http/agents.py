@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Response
 
 from adapters.wire.json import dumps
-from gateway.http.deps import Caller, Gateway
+from gateway.http.deps import Caller, Gateway, Version
 from gateway.http.kept import Body
 from gateway.northbound.base import DEFAULT_LIMITS
 from gateway.northbound.body import read_object
@@ -37,7 +37,7 @@ async def listed(agents: Service) -> Response:
 
 
 @router.get("/agents/{name}")
-async def read(name: str, agents: Service, version: int | None = None) -> Response:
+async def read(name: str, agents: Service, version: Version = None) -> Response:
     """An agent, by default its newest version."""
     return _json(agent_object(*await agents.get(name, version)))
 

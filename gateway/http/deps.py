@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated
 
-from fastapi import Depends, Request
+from fastapi import Depends, Query, Request
 
 from adapters.canonical.faults import Fault
 from gateway.policy.auth import Principal, Role
@@ -18,6 +18,10 @@ OPEN = frozenset(
     }
 )
 """What answers without a key; ``/metrics`` only on loopback or with its own token."""
+
+
+Version = Annotated[int | None, Query(ge=1, le=2**31 - 1)]
+"""Which version of something, by default the newest."""
 
 
 def state_of(request: Request) -> State:

@@ -283,7 +283,7 @@ async def fork(
     caller: Caller,
     body: Body,
     runs: Service,
-    place: Annotated[int, Query(alias="from", ge=1)],
+    place: Annotated[int, Query(alias="from", ge=1, le=2**63 - 1)],
 ) -> Response:
     """Begin a new run that branches off this one after an event, with something changed."""
     key = request.headers.get("idempotency-key")

@@ -94,11 +94,15 @@ def threshold(gauge: Gauge, told: frozenset[tuple[str, float]]) -> float | None:
     return reached[-1]
 
 
+MOST = 2**63 - 1
+"""What a budget grows to, however often it is topped up: the ledger keeps 64 bits."""
+
+
 def more(budget: Budget, added: Mapping[str, Any]) -> Budget:
     """``budget`` grown by ``added`` (dollars as text or number); the unlimited stays so."""
 
     def grown(old: float | None, by: Any) -> Any:
-        return old if old is None or by is None else old + by
+        return old if old is None or by is None else min(old + by, MOST)
 
     usd = added.get("usd")
     return Budget(

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from adapters.canonical.faults import Fault
 from gateway.policy.auth import Principal, new_key
 from gateway.services.state import State
+from gateway.settings.bounds import LONGEST, MOST_USD
 from gateway.settings.money import NANO, nano_if_set
+from gateway.settings.scalars import Count
 from gateway.settings.snapshot import Limits
 from gateway.store.base import KeyRow
+
+Dollars = Annotated[Decimal, Field(ge=0, le=MOST_USD)]
 
 
 class LimitsRequest(BaseModel):
@@ -21,12 +25,12 @@ class LimitsRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    rpm: int | None = Field(default=None, ge=0)
-    tpm: int | None = Field(default=None, ge=0)
-    concurrent: int | None = Field(default=None, ge=0)
-    usd_per_day: Decimal | None = Field(default=None, ge=0)
-    usd_per_month: Decimal | None = Field(default=None, ge=0)
-    usd_total: Decimal | None = Field(default=None, ge=0)
+    rpm: Count | None = None
+    tpm: Count | None = None
+    concurrent: Count | None = None
+    usd_per_day: Dollars | None = None
+    usd_per_month: Dollars | None = None
+    usd_total: Dollars | None = None
 
     def limits(self) -> Limits:
         """The same in the house's words: nano-dollars."""
@@ -50,7 +54,7 @@ class KeyRequest(BaseModel):
     project: str = Field(default="default", min_length=1, max_length=100)
     models: list[str] | None = None
     limits: LimitsRequest = LimitsRequest()
-    expires_in: float | None = Field(default=None, gt=0)
+    expires_in: float | None = Field(default=None, gt=0, le=LONGEST)
     redaction: Literal["off", "mask", "reversible", "block"] | None = None
 
 

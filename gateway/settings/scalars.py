@@ -12,6 +12,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from gateway.settings.bounds import MOST_COUNT, MOST_USD
+
 
 class Table(BaseModel):
     """A table of the file: no unknown key, no silent conversion, no later change."""
@@ -53,9 +55,9 @@ NotNegative = Annotated[float, BeforeValidator(_float), Field(ge=0)]
 Seconds = Positive
 Days = Annotated[float, BeforeValidator(_days), Field(ge=0)]
 Share = Annotated[float, BeforeValidator(_float), Field(gt=0, le=1)]
-Count = Annotated[int, Field(ge=0)]
+Count = Annotated[int, Field(ge=0, le=MOST_COUNT)]
 AtLeastOne = Annotated[int, Field(ge=1)]
-Usd = Annotated[Decimal, BeforeValidator(_decimal), Field(ge=0)]
+Usd = Annotated[Decimal, BeforeValidator(_decimal), Field(ge=0, le=MOST_USD)]
 """US dollars; ``0`` is a limit like any other, and lets nothing through."""
 Instant = Annotated[float, BeforeValidator(_unix)]
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\s\x00-\x1f\x7f]+$")]

@@ -19,7 +19,9 @@ from adapters.canonical.plain import plain
 from adapters.canonical.request import Reasoning, Sampling
 from gateway.northbound.body import validated
 from gateway.runs.spec import MAX_TURNS, AgentSpec, Approvals, Budget, OnViolation, Rule
+from gateway.settings.bounds import LONGEST, MOST_USD
 from gateway.settings.money import NANO, nano
+from gateway.settings.scalars import Count
 from gateway.tools.base import NO_ARGUMENTS, Policy, ToolSpec, matches
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
@@ -27,17 +29,16 @@ TOOL_NAME = r"^[A-Za-z0-9_-]{1,64}$"
 _STRICT = with_config(ConfigDict(extra="forbid", defer_build=True))
 
 Name = Annotated[str, Field(pattern=NAME)]
-NotNegative = Annotated[int, Field(ge=0)]
 
 
 @_STRICT
 class BudgetBody(TypedDict, total=False):
     """A budget; absent or null is unlimited, 0 lets nothing through."""
 
-    usd: Annotated[Decimal, Field(ge=0)] | None
-    tokens: NotNegative | None
-    tool_calls: NotNegative | None
-    seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None
+    usd: Annotated[Decimal, Field(ge=0, le=MOST_USD)] | None
+    tokens: Count | None
+    tool_calls: Count | None
+    seconds: Annotated[float, Field(ge=0, le=LONGEST)] | None
 
 
 @_STRICT
