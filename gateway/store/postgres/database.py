@@ -19,11 +19,13 @@ from gateway.store.postgres.driver import (
     BROKEN,
     CONNECT,
     ERRORS,
+    UNTOLD,
     Connection,
     Pool,
     connect,
     connect_pool,
 )
+from gateway.store.postgres.telling import told
 from gateway.store.postgres.writer import Writer
 from gateway.store.sql import numbered
 
@@ -113,14 +115,15 @@ class Database:
 
     async def read(self, statement: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
         """See :class:`gateway.store.books.Database`. A reader whose connection was lost since
-        its last use is tried once more, on another."""
+        its last use is tried once more, on another; and a value that it can't keep, as what stands
+        for it."""
         if self._pool is None:
             raise unavailable(None, "read")
         try:
             try:
                 rows = await self._pool.fetch(numbered(statement), *values)
-            except BROKEN:
-                rows = await self._pool.fetch(numbered(statement), *values)
+            except (*BROKEN, *UNTOLD):
+                rows = await self._pool.fetch(numbered(statement), *told(values))
         except ERRORS as error:
             raise unavailable(error, "read") from error
         return [dict(row.items()) for row in rows]

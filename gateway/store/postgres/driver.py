@@ -40,6 +40,9 @@ TAKEN_BACK: tuple[type[Exception], ...] = (asyncpg.TransactionRollbackError,)
 """The server has taken a transaction back for another's sake (a deadlock): nothing was written, and
 the same may be written again at once."""
 
+UNTOLD: tuple[type[Exception], ...] = (asyncpg.DataError,)
+"""A value is none that the database can keep."""
+
 PASSING: tuple[type[Exception], ...] = (
     *LOST,
     *TAKEN_BACK,

@@ -33,7 +33,16 @@ from gateway.store.jobs import (
     parts,
     strictest,
 )
-from gateway.store.postgres.driver import BROKEN, ERRORS, LOST, PASSING, TAKEN_BACK, Connection
+from gateway.store.postgres.driver import (
+    BROKEN,
+    ERRORS,
+    LOST,
+    PASSING,
+    TAKEN_BACK,
+    UNTOLD,
+    Connection,
+)
+from gateway.store.postgres.telling import Telling
 
 log = logging.getLogger("gateway.store")
 
@@ -41,9 +50,10 @@ Connect = Callable[[], Awaitable[Connection]]
 
 LONGEST_PAUSE = 2.0
 """Seconds between two tries to connect, at most."""
+AGAIN = (*TAKEN_BACK, *UNTOLD)
 TRIES = 5
 """How often an entry is written again that the server takes back each time, before it counts as one
-that can't be written now."""
+that can't be written now. All but the first try are with values that the database can keep."""
 CLOSING = 10.0
 """Seconds that the last groups may take."""
 
@@ -138,7 +148,7 @@ class Writer:
     async def _write(self, group: list[Job], tries: int = TRIES) -> list[Outcome]:
         try:
             conn = await self._connection()
-            return await self._commit(conn, group)
+            return await self._commit(conn, group, conn if tries == TRIES else Telling(conn))
         except _CommitLost as error:
             self._drop()
             return self._failed(group, error, passing=True)
@@ -147,7 +157,7 @@ class Writer:
             if isinstance(error, LOST) or self._conn is None or self._conn.is_closed():
                 self._drop()
                 passing = True
-            again = isinstance(error, TAKEN_BACK) and tries > 1
+            again = isinstance(error, AGAIN) and tries > 1
             if not again and (len(group) == 1 or passing):
                 return self._failed(group, error, passing=passing)
         outcomes: list[Outcome] = []
@@ -155,7 +165,9 @@ class Writer:
             outcomes += await self._write([job], tries - 1)
         return outcomes
 
-    async def _commit(self, conn: Connection, group: list[Job]) -> list[Outcome]:
+    async def _commit(
+        self, conn: Connection, group: list[Job], books: Connection | Telling
+    ) -> list[Outcome]:
         began = time.perf_counter()
         outcomes: list[Outcome] = []
         transaction = conn.transaction()
@@ -164,7 +176,7 @@ class Writer:
             if strictest(group) == "full":
                 await conn.execute("SET LOCAL synchronous_commit = on")
             for apply, jobs in parts(group).items():
-                answers = await apply(conn, [job.entry for job in jobs])
+                answers = await apply(books, [job.entry for job in jobs])
                 outcomes += zip(jobs, answers, strict=True)
         except BaseException:
             if not conn.is_closed():
