@@ -365,7 +365,7 @@ class Exchange:
                 upstream.write(body[start : start + _SLICE])
             await taken(protocol, upstream)
         except FAILURES as error:
-            protocol.set_exception(error)  # who waits for the reply is told
+            ResponseHandler.set_exception(protocol, error)  # a reply's body may still be whole
         else:
             self._sent()
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
+import aiohttp
 import pytest
 
 from adapters.canonical.faults import Fault
@@ -158,3 +160,33 @@ async def test_the_installed_client_has_what_is_relied_on(
         content.feed_data(b"late")
         await asyncio.sleep(0.01)
         assert take.pieces == []
+
+
+async def test_a_request_that_could_not_be_sent_leaves_a_reply_that_came_first(
+    transport, exchange_of
+):
+    """Some providers answer and hang up before they have read all; what they said counts."""
+
+    async def answer_first(reader, writer):
+        await reader.read(1000)
+        writer.write(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nhello")
+        await answered.wait()
+        writer.transport.abort()
+        over.set()
+
+    answered, over = asyncio.Event(), asyncio.Event()
+    server = await asyncio.start_server(answer_first, "127.0.0.1", 0)
+    transport._root = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    got = bytearray()
+    with exchange_of(transport, body=b"x" * (32 << 20)) as exchange:
+        await exchange.start()
+        exchange._upload.cancel()
+        broken = aiohttp.ClientConnectionResetError("the write failed first")
+        with mock.patch("adapters.transport.http.taken", side_effect=broken):
+            await exchange._send_rest(exchange._connection.protocol, exchange._upstream)
+        answered.set()
+        assert not await exchange.pour(lambda data: not got.extend(data))
+    assert bytes(got) == b"hello"
+    await over.wait()
+    await asyncio.sleep(0)
+    server.close()
