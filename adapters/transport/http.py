@@ -12,8 +12,6 @@ very step. No second cancellation can interrupt it, no connection stays counted 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import sys
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
@@ -25,7 +23,7 @@ from aiohttp.connector import Connection
 from adapters.canonical.clock import Clock, SystemClock
 from adapters.canonical.faults import Fault
 from adapters.transport.errors import FAILURES, before_reply, in_body
-from adapters.transport.peer import Peer, http_url, reply, taken, trust_in
+from adapters.transport.peer import FORGETS_TO_PAUSE, Peer, http_url, reply, taken, trust_in
 from adapters.transport.pool import Pool
 from adapters.transport.pour import Pour, Take, drained
 from adapters.transport.watch import Watch
@@ -37,15 +35,6 @@ POOL_SIZE = 200
 LINGER = 0.1
 """Seconds that a connection may take after the terminal to bring its body to an end and so
 become reusable. Nobody waits for it."""
-
-CLOSE_SECONDS = 2.0
-"""The longest that closing a whole transport may take."""
-
-FORGETS_TO_PAUSE = (3, 12) <= sys.version_info < (3, 12, 9) or (
-    (3, 13) <= sys.version_info < (3, 13, 2)
-)
-"""Here the transports of asyncio's own loop do not look, after ``writelines``, whether their buffer
-is full (CVE-2024-12254); setting the buffer's limits makes them look."""
 
 _SLICE = 256 * 1024
 """A long body is written in slices, so that a full socket buffer is waited for in between."""
@@ -112,11 +101,8 @@ class HttpTransport:
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:
-        if self._peer is None:
-            return
-        with contextlib.suppress(TimeoutError):  # the sockets are closed before it waits
-            async with asyncio.timeout(CLOSE_SECONDS):
-                await self._peer.connector.close()
+        if self._peer is not None:
+            await self._peer.close()
 
 
 class Exchange:

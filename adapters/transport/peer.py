@@ -11,10 +11,12 @@ makes them.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import re
 import socket
 import ssl
+import sys
 from collections.abc import Mapping
 from ipaddress import IPv4Address
 from typing import Any
@@ -48,6 +50,15 @@ routers on the way forget such connections."""
 
 PATHS = 16
 """Paths of a provider of which the line is kept ready; a dialect has two or three."""
+
+CLOSE_SECONDS = 2.0
+"""The longest that closing all connections may take."""
+
+FORGETS_TO_PAUSE = (3, 12) <= sys.version_info < (3, 12, 9) or (
+    (3, 13) <= sys.version_info < (3, 13, 2)
+)
+"""Here the transports of asyncio's own loop do not look, after ``writelines``, whether their buffer
+is full (CVE-2024-12254); setting the buffer's limits makes them look."""
 
 _NO_LIMITS = aiohttp.ClientTimeout()
 """aiohttp's own time-outs are off: those of a call can tell waiting from connecting."""
@@ -112,6 +123,12 @@ class Peer:
         line = f"{method} {self._target(path)} HTTP/1.1"
         fields: Any = {**self._fixed, **headers, "content-length": str(size)}
         return _serialize_headers(line, fields)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        with contextlib.suppress(TimeoutError):  # the sockets are closed before it waits
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await self.connector.close()
 
 
 class _Address(aiohttp.ClientRequest):
