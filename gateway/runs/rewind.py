@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from adapters.wire.json import dumps
-from gateway.runs.actions import AskModel, Emit, LookUpTools, MakeCall
+from gateway.runs.actions import AskModel, Effect, Emit, LookUpTools, MakeCall
 from gateway.runs.arguments import Check
 from gateway.runs.deciders import decide
 from gateway.runs.events import Draft, Event
@@ -55,14 +55,18 @@ def replay(events: Sequence[Event], check: Check) -> Difference | None:
     """Play a whole tape; the first event that does not follow from those before it."""
     run: Run | None = None
     due: tuple[Draft, ...] = ()
+    asked: set[str] = set()
     given = 1 + (_copied(events[0]) if events else 0)
     for event in events:
         if run is not None and event.seq > given:
             begun = bool(due)
-            due = due or _decided(run, event, check)
+            if not begun:
+                decision = decide(run, event.at, check)
+                due = tuple(d for one in decision if isinstance(one, Emit) for d in one.drafts)
+                asked |= {one.key for one in decision if isinstance(one, Effect)}
             if due and _same(due[0], event):
                 due = due[1:]
-            elif begun or not _from_outside(run, event, check):
+            elif begun or not _from_outside(run, event, asked):
                 return Difference(event.seq, event.type, due[0].type if due else "nothing")
             else:
                 due = ()
@@ -79,19 +83,16 @@ def _copied(created: Event) -> int:
     return int(origin.get("copied", 0))
 
 
-def _decided(run: Run, event: Event, check: Check) -> tuple[Draft, ...]:
-    """What the decider has written at the time of ``event``."""
-    decision = decide(run, event.at, check)
-    return tuple(d for action in decision if isinstance(action, Emit) for d in action.drafts)
-
-
 def _same(draft: Draft, event: Event) -> bool:
     told = (event.type, event.step, event.agent, dumps(event.data))
     return (draft.type, draft.step, draft.agent, dumps(draft.data)) == told
 
 
-def _from_outside(run: Run, event: Event, check: Check) -> bool:
-    """Whether ``event`` may have come from a model, a tool, a person or a worker."""
+def _from_outside(run: Run, event: Event, asked: set[str]) -> bool:
+    """Whether ``event`` may have come from a model, a tool, a person or a worker.
+
+    :param asked: the effects that a decider has asked for, and whose beginning is not written yet.
+    """
     if event.type in DECIDED:
         return False
     if event.type == "run.failed":  # else only where the gateway itself has failed
@@ -100,23 +101,29 @@ def _from_outside(run: Run, event: Event, check: Check) -> bool:
         call = run.calls.get(event.data.get("call_id", ""))
         tool = None if call is None else find_tool(run, call)
         return tool is not None and tool.schema_hash != event.data["schema_hash"]
-    return event.type not in ACTED or _wanted(run, event, check)
+    return event.type not in ACTED or _wanted(run, event, asked)
 
 
-def _wanted(run: Run, event: Event, check: Check) -> bool:
-    """Whether a decider has asked for what ``event`` begins; a turn may begin again by itself."""
+def _wanted(run: Run, event: Event, asked: set[str]) -> bool:
+    """Whether a decider has asked for what ``event`` begins; a turn may begin again by itself.
+
+    Another conversation may have written between the decision and the beginning, so what was asked
+    for in an earlier state counts, once.
+    """
     if any(thread.open == event.step for thread in run.threads.values()):
         return True
-    for action in decide(run, event.at, check):
-        match action:
-            case AskModel(step=step) if event.type == "model.started":
-                found = step == event.step
-            case MakeCall(call_id=call_id) if event.type == "tool.intent":
-                found = call_id == event.data["call_id"]
-            case LookUpTools(agent=agent) if event.type == "agent.started":
-                found = agent == event.agent
-            case _:
-                found = False
-        if found:
-            return True
-    return False
+    found = _effect(event).key in asked
+    asked.discard(_effect(event).key)
+    return found
+
+
+def _effect(event: Event) -> Effect:
+    """What ``event``, one of :data:`ACTED`, is the beginning of."""
+    match event.type:
+        case "model.started":
+            return AskModel(str(event.step))
+        case "tool.intent":
+            return MakeCall(event.data["call_id"])
+        case _:
+            thread = None if event.step is None else event.step.rpartition("/")[0]
+            return LookUpTools(str(event.agent), thread)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from adapters.simulator import Call, Say
+from adapters.simulator import Answer, Call, Say, Usage
 from gateway.runs.events import Event
 from gateway.runs.rewind import replay
 from tests.harness import Harness, alias, gateway
@@ -173,3 +173,28 @@ async def test_a_fork_from_a_question_asks_it_again(tmp_path: Path) -> None:
         await watch(g, new, until="run.waiting")
         (question,) = (await read(g, new))["interrupts"]
         assert question["arguments"] == {"to": "ann"}
+
+
+async def test_what_one_conversation_writes_before_another_has_begun_is_no_difference(
+    tmp_path: Path,
+) -> None:
+    """Both turns were decided at once; that the first is over, and half of the budget with it, is
+    written before the second one's beginning."""
+    async with gateway(tmp_path, SCRIPTED) as g:
+        answer = Answer((Say("done"),), usage=Usage(prompt=90, output=10))
+        g.simulator.script("script", [answer, answer])
+        call = {"kind": "call", "model": "scripted", "prompt": "go"}
+        output = [{"from": "/nodes/a"}, {"from": "/nodes/b"}]
+        flow = {"nodes": {"a": call, "b": call}, "output": output}
+        run_id = await begin(g, {"workflow": flow, "budget": {"tokens": 150}})
+        await watch(g, run_id)
+        events, check = await tape(g, run_id), g.state.runs.bench.check
+        assert replay(events, check) is None
+        begun = [place for place, e in enumerate(events) if e.type == "model.started"]
+        over = next(place for place, e in enumerate(events) if e.type == "model.finished")
+        late = begun[1] if events[over].step == events[begun[0]].step else begun[0]
+        events.insert(over, events.pop(late))
+        events = [replace(event, seq=seq) for seq, event in enumerate(events, 1)]
+        assert replay(events[: over + 1], check) is None
+        twice = [*events[: over + 1], replace(events[over], seq=over + 2, step="b/2")]
+        assert replay(twice, check) is not None, "nobody has asked for that"
