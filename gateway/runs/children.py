@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from adapters.canonical.faults import Fault
 from adapters.canonical.parts import Text
 from adapters.canonical.request import Message
+from gateway.flow.shielded import shielded
 from gateway.runs import commands
 from gateway.runs.arguments import read
 from gateway.runs.asking import child_reference
@@ -74,8 +75,10 @@ class ChildRuns:
             return [_failed(call, f"Agents may call each other {MAX_DEPTH} deep at most.")]
         run_id = child_id(run.id, call.call_id)
         arguments = read(call.arguments, tool.parameters, self._bench.check)
-        if call.child is None:
-            await tape.record([intent(run, call, arguments, tool, child=run_id)])
+        if call.child is None and not await tape.record(
+            [intent(run, call, arguments, tool, child=run_id)]
+        ):
+            return []  # the run has ended meanwhile
         row = await self._bench.ledger.store.run(run_id)
         if row is None:
             row = await self._create(tape, call, run_id, arguments)
@@ -116,7 +119,9 @@ class ChildRuns:
             digest=None,
         )
         created = draft("run.created", spec=spec.plain())
-        await ledger.create(birth, [created], self._worker.owner, self._worker.lease_until())
+        until = self._worker.lease_until()
+        # Whoever ends this run must find the child, not miss it by a moment.
+        await shielded(ledger.create(birth, [created], self._worker.owner, until))
         row = await ledger.store.run(run_id)
         if row is None:
             raise Lost(run_id)

@@ -263,6 +263,35 @@ async def test_a_child_that_goes_on_after_its_answer_ends_with_its_parent(tmp_pa
         assert tokens(await read(g, run_id)) == 4 * TURN, "the cut child's turn is in the bill"
 
 
+async def test_a_child_that_is_just_being_made_ends_with_its_parent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is on its way into the books can't be taken back: the child is there a moment later."""
+    async with gateway(tmp_path, SCRIPTED, OTHER) as g:
+        use(g, spy("t", slow(20)))
+        busy(g, 1)
+        store, making = g.state.store, asyncio.Event()
+        create = store.create_run
+
+        async def late(*asked: Any) -> Any:
+            making.set()
+            await asyncio.sleep(0.3)
+            return await create(*asked)
+
+        async def create_run(birth: Any, *rest: Any) -> Any:
+            made = asyncio.ensure_future(late(birth, *rest))
+            return await (made if birth.parent is None else asyncio.shield(made))
+
+        monkeypatch.setattr(store, "create_run", create_run)
+        run_id = await begin(g, parent(g, 1))
+        making.clear()
+        await making.wait()
+        await g.post(f"/runs/{run_id}/cancel", {})
+        assert types(await watch(g, run_id))[-1] == "run.cancelled"
+        await asyncio.sleep(0.5)
+        assert [child["status"] for child in await children_of(g, run_id)] == ["cancelled"]
+
+
 async def test_what_the_child_of_a_node_out_of_time_has_used_counts(tmp_path: Path) -> None:
     async with gateway(tmp_path, SCRIPTED, OTHER) as g:
         use(g, spy("t", slow(10)))
