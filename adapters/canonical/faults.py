@@ -72,6 +72,9 @@ KINDS: dict[str, Kind] = {
 }
 """Every kind there is. The set is closed: an unknown kind is a programming error."""
 
+OURS = frozenset({"connection_pool_full"})
+"""Codes of faults that arise before the provider is asked: they say nothing of its health."""
+
 
 class About(TypedDict, total=False):
     """What else may be known of a fault; everything is optional.
@@ -149,6 +152,11 @@ class Fault(Exception):
     def row(self) -> Kind:
         """This kind's row of the table."""
         return KINDS[self.kind]
+
+    @property
+    def trips(self) -> Trips:
+        """Whether it counts against the deployment's health."""
+        return "no" if self.code in OURS else self.row.trips
 
     @property
     def status(self) -> int:

@@ -156,7 +156,7 @@ class Books:
     def _tell(self, one: Try, fault: Fault | None, settled: Settlement, now: float) -> None:
         runtime, name = self._call.runtime, one.deployment
         self._record(name, fault, now, probe=one.probe)
-        if fault is None or fault.row.trips == "yes":
+        if fault is None or fault.trips == "yes":
             taken = settled.ttft_ms
             if taken is None and fault is None:
                 taken = settled.total_ms  # vectors, and what ends well without content

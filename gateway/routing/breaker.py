@@ -3,9 +3,9 @@
 ``closed`` --(rate or streak of failures)--> ``open`` --(cooldown over)--> ``half_open``: exactly
 one call is let through as a probe; its success closes, its failure opens for twice as long.
 
-Everything that affects the state lives in this file. What counts as a failure is the ``trips``
-column of :data:`adapters.canonical.faults.KINDS` and nothing else, so a fault of a request can
-never take a deployment away from other callers (fault kind K11). Must not know aliases or
+Everything that affects the state lives in this file. What counts as a failure is
+:attr:`adapters.canonical.faults.Fault.trips` and nothing else, so a fault of a request can never
+take a deployment away from other callers (fault kind K11). Must not know aliases or
 strategies; the policy comes with each report because aliases may share a deployment.
 """
 
@@ -124,7 +124,7 @@ class Breakers:
         everybody at once; its end is then reported as an ordinary call. What an ordinary call
         says while the breaker is open is old news and changes nothing.
         """
-        trips = "" if fault is None else fault.row.trips
+        trips = "" if fault is None else fault.trips
         breaker = self._breakers.get(name)
         if breaker is None:
             breaker = self._breakers[name] = _Breaker()

@@ -51,6 +51,19 @@ def test_what_counts_is_the_trips_column_and_nothing_else(kind: str) -> None:
     assert (by_streak, by_rate) == expected[KINDS[kind].trips]
 
 
+def test_a_full_pool_of_ours_says_nothing_of_the_provider() -> None:
+    """Or a caller with many long streams would take the deployment away from the others."""
+    full = Fault("upstream_timeout", "x", code="connection_pool_full", phase="connect")
+    breakers = steady()
+    for _ in range(3 * POLICY.minimum):
+        breakers.record(NAME, POLICY, 1.0, fault=full, probe=False)
+    assert breakers.state(NAME, 1.0) == "closed"
+    opened(breakers)
+    assert breakers.admit(NAME, 10.0) == "probe"
+    breakers.record(NAME, POLICY, 10.0, fault=full, probe=True)
+    assert breakers.admit(NAME, 10.0) == "probe", "only given back"
+
+
 def test_a_success_ends_a_streak() -> None:
     breakers = steady()
     for _ in range(3):
