@@ -51,6 +51,11 @@ class Reader(aiohttp.StreamReader):
         """It ends."""
 
 
+AT_ONCE = 64 * 1024 * 1024
+"""Bytes of a body that are kept for a slow reader once the connection is gone: what was received is
+far less, and may have been compressed."""
+
+
 class Handler(ResponseHandler):
     """aiohttp's side of a connection, which can call somebody after each read of the socket.
 
@@ -97,6 +102,15 @@ class Handler(ResponseHandler):
         if after is not None:
             self.after = None
             after()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """As aiohttp's, which would forget what its parser had put aside for a slow reader. Over
+        TLS the goodbye may come with an answer's last bytes."""
+        body: Any = self._payload
+        if self._reading_paused and body is not None and not body.is_eof():
+            body._high_water = body._high_water_chunks = AT_ONCE
+            self.data_received(b"")
+        super().connection_lost(exc)
 
 
 def drained(content: Any) -> bytes:

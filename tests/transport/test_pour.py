@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+import random
 from collections.abc import Callable
 from typing import Any
 from unittest import mock
@@ -190,3 +192,35 @@ async def test_a_request_that_could_not_be_sent_leaves_a_reply_that_came_first(
     await over.wait()
     await asyncio.sleep(0)
     server.close()
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body"),
+    [
+        ("identity", b"hello" * 60_000),
+        ("gzip", random.Random(1).randbytes(300_000)),
+        ("gzip", b"hello" * 600_000),
+    ],
+)
+async def test_a_slow_reader_gets_all_of_an_answer_whose_connection_was_closed_behind_it(
+    start_raw_provider, tls, connect, cert_file, exchange_of, encoding, body
+):
+    """Over TLS the goodbye may come with the last bytes, while the reader has enough for now."""
+
+    async def script(connection):
+        data = body if encoding == "identity" else gzip.compress(body, 1)
+        pieces = (data[at : at + 100] for at in range(0, len(data), 100))
+        coded = b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces)
+        await connection.send(HEAD.replace(b"\r\n\r\n", coding) + coded + END)
+        connection.writer.close()
+
+    coding = f"\r\ncontent-encoding: {encoding}\r\n\r\n".encode()
+    got = bytearray()
+    async with start_raw_provider(tls) as provider:
+        provider.script = script
+        transport = connect(provider.url, ca_file=cert_file)
+        with exchange_of(transport) as exchange:
+            await exchange.start()
+            while await exchange.pour(lambda data: bool(got.extend(data))):
+                await asyncio.sleep(0.02)
+    assert bytes(got) == body
