@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from math import inf
 from types import TracebackType
 from typing import Self
 
@@ -339,8 +340,7 @@ class Exchange:
         if size <= _SLICE and not protocol.writing_paused:
             self._sent()
         else:
-            limits = self._timeouts
-            self._watch.expect("upload", limits.first_event if call.stream else limits.total)
+            self._watch.expect("upload", self._timeouts.first_event if call.stream else inf)
             self._upload = asyncio.create_task(self._send_rest(protocol, upstream))
 
     async def _send_rest(self, protocol: ResponseHandler, upstream: asyncio.WriteTransport) -> None:
