@@ -20,10 +20,18 @@ from gateway.http.line import LINE, Connection, Expecting, Line, Rung, Unframed
 _AHEAD = 256 * 1024
 """Bytes of a body that are read before anybody asks for them. Most long prompts are within it: to
 stop a socket for them and let it go on would cost more than to read them."""
+EARLY = 100
+"""Requests that may wait on one connection for the answer before theirs. Whoever reads no answer
+could else fill the memory with requests, and needs no key for it."""
 LINGER = 10.0
 """Seconds for which a caller that still sends is heard out before its connection is closed."""
 _NO_HTTP = "Invalid HTTP request received."
+_TOO_EARLY = f"More than {EARLY} requests wait on this connection. Read some answers first."
 _NO_TUNNEL = "This is a gateway to models and opens no tunnels: CONNECT is for proxies."
+
+
+class _TooEarlyError(Exception):
+    """One request more than may wait."""
 
 
 class Coalescing(Connection):
@@ -59,9 +67,10 @@ class Coalescing(Connection):
                 except httptools.HttpParserUpgrade as offer:
                     rest = memoryview(rest)[offer.args[0] :]
                     self._decline()
-        except httptools.HttpParserError:
-            self.logger.warning(_NO_HTTP)
-            self.send_400_response(_NO_HTTP)
+        except httptools.HttpParserError as error:
+            told = _TOO_EARLY if isinstance(error.__context__, _TooEarlyError) else _NO_HTTP
+            self.logger.warning(told)
+            self.send_400_response(told)
 
     def _decline(self) -> None:
         """Ignore a head's offer of another protocol (RFC 9110, section 7.8).
@@ -91,6 +100,8 @@ class Coalescing(Connection):
         parser, scope = self.parser, self.scope
         if parser.should_upgrade():
             return
+        if len(self.pipeline) >= EARLY:
+            raise _TooEarlyError
         version = parser.get_http_version()
         scope["method"] = parser.get_method().decode("ascii")
         scope["http_version"] = version

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator
 import pytest
 
 from gateway.http import heads
+from gateway.http.coalescing import EARLY
 from gateway.http.heads import MAX_HEAD
 from tests.harness import KEY, Harness
 from tests.raw import CHAT, asking, dialled, post
@@ -68,6 +69,17 @@ async def test_several_calls_and_then_no_http(g: Harness) -> None:
         assert (await wire.answer()).error() == (400, "invalid_http")
         assert await wire.rest() == b""
     assert len(g.simulator.log) == 3
+
+
+async def test_no_more_requests_wait_than_are_bounded(g: Harness) -> None:
+    """What reads no answers, and has no key, fills nothing."""
+    async with dialled(g.url) as wire:
+        await wire.send(post(asking("held")) + HEALTH * (EARLY + 20))
+        assert (await wire.answer()).status == 200
+        for _ in range(EARLY):
+            assert (await wire.answer()).status == 200
+        assert (await wire.answer()).error() == (400, "invalid_http")
+        assert await wire.rest() == b""
 
 
 async def test_half_a_head_does_not_end_the_stream_before_it(
