@@ -43,9 +43,8 @@ def pattern(dialect: Dialect, given: Frame, key: str, text: str, expected: Any) 
     if sample.count(_MARK) != 1 or not _parses_to(sample, expected):
         return None
     opening, closing = frame(sample, given.name or None).split(_MARK)
-    return Pattern(
-        opening, closing, closing + opening, Verbatim(dialect, given.name, sample, expected)
-    )
+    name = given.name or "message"  # as SSE has it; none at all would mean a whole body
+    return Pattern(opening, closing, closing + opening, Verbatim(dialect, name, sample, expected))
 
 
 def _parses_to(data: bytes, expected: Any) -> bool:
