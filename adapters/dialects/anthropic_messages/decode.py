@@ -27,7 +27,7 @@ from adapters.dialects.anthropic_messages.stream import (
     truncated,
 )
 from adapters.wire.anthropic_messages import NAME, part_of, reason_of, usage_of
-from adapters.wire.json import loads, loads_exact
+from adapters.wire.json import dumps, loads, loads_exact
 from adapters.wire.plain import MARK, pattern, run_at
 from adapters.wire.sse import Frame
 
@@ -61,9 +61,15 @@ class MessagesDecoder:
             return self._fail("an event is no valid JSON")
         if not isinstance(found, dict):
             return self._fail("an event is no JSON object")
+        kind = found.get("type")
+        if kind is None or frame.name == "error":
+            frame, found = _labelled(frame, found)
+            kind = found.get("type")
         events = self._stream.feed(found, frame.name)
-        if self._verbatim and found.get("type") != "ping":
-            name = frame.name or str(found.get("type", ""))
+        if self._verbatim and kind != "ping":
+            if events and type(events[-1]) is Failed:
+                return events  # The frame that broke it is for nobody.
+            name = frame.name or str(kind)
             if self._learns and len(events) == 1 and isinstance(events[0], TextDelta):
                 self._learn(frame, found, events[0].text)
             return [Verbatim(NAME, name, frame.data, found), *events]
@@ -109,6 +115,17 @@ class MessagesDecoder:
     def _fail(self, why: str) -> list[Event]:
         self._stream.done = True
         return [malformed(why)]
+
+
+def _labelled(frame: Frame, found: dict[str, Any]) -> tuple[Frame, dict[str, Any]]:
+    """An event with its name in it, where some servers put it into the ``event:`` line alone;
+    what is an error there is one, whatever it says it is itself."""
+    if found.get("type") == frame.name or not frame.name:
+        return frame, found
+    is_bare = frame.name == "error" and "error" not in found
+    named = {"error": found} if is_bare else {n: v for n, v in found.items() if n != "type"}
+    event = {"type": frame.name, **named}
+    return frame._replace(data=dumps(event)), event
 
 
 def _answer(message: Mapping[str, Any]) -> list[Event]:

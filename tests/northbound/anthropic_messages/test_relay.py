@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,47 @@ def test_a_relayed_end_is_an_end_even_if_its_last_frame_is_missing(envelope):
         out += encoder.feed(decoder.feed(frame))
     out += encoder.finish(Finished("stop", "end_turn"))
     assert [name for name, _ in frames(out)][-2:] == ["message_delta", "message_stop"]
+
+
+def bare(data: bytes) -> bytes:
+    """The stream as of a server that says what an event is in its ``event:`` line alone."""
+    return re.sub(rb'^data: \{"type":\s?"[a-z_]+",?\s?', b"data: {", data, flags=re.MULTILINE)
+
+
+def test_an_event_whose_type_stands_in_its_line_alone_is_told_with_it(envelope):
+    data = (GOLDEN / "text" / "wire.sse").read_bytes()
+    before, whole, _ = relayed(bare(data), envelope())
+    assert [name for name, _ in frames(whole)] == [name for name, _ in frames(data)]
+    assert all(json.loads(data)["type"] == name for name, data in frames(whole))
+    assert b"stop_reason" not in before.partition(b"content_block_start")[2]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"error": {"type": "overloaded_error", "message": "the provider's own words"}},
+        {"type": "overloaded_error", "message": "the provider's own words"},
+    ],
+)
+def test_an_error_named_in_its_line_alone_is_never_passed_on(error, envelope):
+    data = (GOLDEN / "text" / "wire.sse").read_bytes()
+    begun = data.partition(b"event: content_block_stop")[0]
+    failed = b"event: error\ndata: " + json.dumps(error).encode() + b"\n\n"
+    _, whole, terminal = relayed(begun + failed, envelope())
+    assert terminal.fault.kind == "upstream_overloaded"
+    assert b"own words" not in whole
+    assert [name for name, _ in frames(whole)].count("error") == 1
+
+
+def test_a_frame_that_breaks_the_protocol_is_not_passed_on(envelope):
+    data = (GOLDEN / "text" / "wire.sse").read_bytes()
+    begun = data.partition(b"event: content_block_stop")[0]
+    broken = b'data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta"}}\n\n'
+    _, whole, terminal = relayed(begun + broken, envelope())
+    assert terminal.fault.kind == "protocol_error"
+    assert [f.data for f in SseParser().feed(begun) if f.name != "ping"] == [
+        data for name, data in frames(whole) if name != "error"
+    ]
 
 
 @pytest.mark.parametrize("name", BODIES)
