@@ -15,7 +15,7 @@ from gateway.cli.exits import CommandError, Exit
 from gateway.cli.family import below
 from gateway.cli.output import out, say, show
 from gateway.cli.periods import future, shown
-from gateway.settings.bounds import MOST_COUNT, MOST_USD
+from gateway.settings.bounds import MOST_COUNT, MOST_USD, fit_name
 from gateway.settings.money import dollars, nano
 
 if TYPE_CHECKING:
@@ -56,9 +56,11 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def _add_create(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     create = actions.add_parser("create", help="make a key, and show it once")
-    create.add_argument("name", metavar="NAME", help="a name that no other key has")
+    create.add_argument("name", metavar="NAME", type=_name, help="a name that no other key has")
     create.add_argument("--role", choices=("caller", "admin"), default="caller", help="(caller)")
-    create.add_argument("--project", default="default", help="the tenant it belongs to (default)")
+    create.add_argument(
+        "--project", type=_name, default="default", help="the tenant it belongs to (default)"
+    )
     create.add_argument("--models", metavar="A,B", type=_names, help="only these (all)")
     create.add_argument("--rpm", metavar="N", type=_count, help="requests a minute")
     create.add_argument("--tpm", metavar="N", type=_count, help="tokens a minute")
@@ -93,7 +95,8 @@ def run_create(args: argparse.Namespace) -> int:
             limits=_limits(args),
             expires_at=args.expires,
         )
-        await store.add_key(row)
+        if not await store.add_key(row):
+            raise _taken(args.name)
         return text
 
     out(with_store(args, work))
@@ -143,11 +146,15 @@ def _check_new(args: argparse.Namespace, snapshot: Snapshot, rows: list[KeyRow])
     taken = {key.name for key in snapshot.keys}
     taken |= {row.name for row in rows if row.revoked_at is None}
     if args.name in taken:
-        raise CommandError(f"A key called {args.name} exists. Revoke it, or choose another name.")
+        raise _taken(args.name)
     unknown = [name for name in args.models or () if name not in snapshot.aliases]
     if unknown:
         known = ", ".join(sorted(snapshot.aliases))
         raise CommandError(f"The configuration has no model {unknown[0]}; it has: {known}")
+
+
+def _taken(name: str) -> CommandError:
+    return CommandError(f"A key called {name} exists. Revoke it, or choose another name.")
 
 
 def _limits(args: argparse.Namespace) -> Limits:
@@ -213,8 +220,18 @@ def _limits_text(limits: Limits) -> str:
     return ", ".join(words) or "none"
 
 
+def _name(text: str) -> str:
+    try:
+        return fit_name(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no name: it {error}") from None
+
+
 def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    if not names:
+        raise argparse.ArgumentTypeError("name at least one model, or leave it out for all")
+    return names
 
 
 def _count(text: str) -> int:

@@ -7,7 +7,9 @@ import re
 import time
 from datetime import UTC, datetime
 
-_SPAN = re.compile(r"(\d+)([smhdw])")
+from gateway.settings.bounds import LONGEST
+
+_SPAN = re.compile(r"(\d{1,12})([smhdw])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
@@ -17,8 +19,11 @@ def past(text: str) -> float:
 
 
 def future(text: str) -> float:
-    """Unix seconds of a moment: a span counts on from now, a date is UTC."""
-    return _moment(text, 1)
+    """Unix seconds of a moment to come: a span counts on from now, a date is UTC."""
+    moment, now = _moment(text, 1), time.time()
+    if not now < moment <= now + LONGEST:
+        raise argparse.ArgumentTypeError(f"{text!r} is not within the next hundred years")
+    return moment
 
 
 def _moment(text: str, direction: int) -> float:
@@ -35,7 +40,11 @@ def _moment(text: str, direction: int) -> float:
 
 
 def shown(seconds: float | None) -> str | None:
-    """Unix seconds as ``2026-11-30 08:00:00`` UTC."""
+    """Unix seconds as ``2026-11-30 08:00:00`` UTC; beyond the calendar, as they are."""
     if seconds is None:
         return None
-    return datetime.fromtimestamp(seconds, tz=UTC).strftime("%Y-%m-%d %H:%M:%S")
+    try:
+        moment = datetime.fromtimestamp(seconds, tz=UTC)
+    except (ValueError, OverflowError, OSError):
+        return f"{seconds:.0f} s"
+    return moment.strftime("%Y-%m-%d %H:%M:%S")

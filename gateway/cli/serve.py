@@ -7,6 +7,7 @@ import errno
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
+from socket import gaierror
 from typing import TYPE_CHECKING
 
 from gateway.cli.configured import add_config, config_path
@@ -115,9 +116,11 @@ async def _served(path: Path, overrides: Overrides, ready: Callable[[Snapshot, s
         if problems:
             raise ConfigError(problems)
         host, port = snapshot.server.host, snapshot.server.port
-        served = app.serve(snapshot, reload=lambda: load(path, overrides=overrides), announce=ready)
-        del snapshot  # it is the server's own, so that a reload can replace it
         with listening_on(host, port):
+            served = app.serve(
+                snapshot, reload=lambda: load(path, overrides=overrides), announce=ready
+            )
+            del snapshot  # it is the server's own, so that a reload can replace it
             return await served
 
 
@@ -128,6 +131,8 @@ NO_ADDRESS = {
 }
 """What to do about an address that can't be had."""
 
+NO_NAME = "this machine finds no address of that name. Choose another: --host H"
+
 
 @contextmanager
 def listening_on(host: str, number: int) -> Iterator[None]:
@@ -135,13 +140,17 @@ def listening_on(host: str, number: int) -> Iterator[None]:
 
     :raises CommandError: in place of the system's error; others pass.
     """
+    where = f"[{host}]:{number}" if ":" in host else f"{host}:{number}"
+    try:
+        host.encode("idna")  # as the resolver will: what it can't spell, nobody can look up
+    except UnicodeError as error:
+        raise CommandError(f"Can't listen on {where}: {NO_NAME}", Exit.UNAVAILABLE) from error
     try:
         yield
     except OSError as error:
-        advice = NO_ADDRESS.get(error.errno or 0)
+        advice = NO_NAME if isinstance(error, gaierror) else NO_ADDRESS.get(error.errno or 0)
         if advice is None:
             raise
-        where = f"[{host}]:{number}" if ":" in host else f"{host}:{number}"
         raise CommandError(f"Can't listen on {where}: {advice}", Exit.UNAVAILABLE) from error
 
 

@@ -21,6 +21,9 @@ from gateway.northbound.base import Limits
 MAX_ERRORS = 5
 """How many problems one 400 lists."""
 
+_SUBJECT = re.compile(r"^Value error, must|^\w+ should")
+"""How Pydantic begins to say what is wrong; here the place stands before it."""
+
 _PLACE = re.compile(r"at line (\d+) column (\d+)")
 
 _JSON_CAUSES: tuple[tuple[str, str], ...] = (
@@ -145,6 +148,7 @@ _RULES: Mapping[str, str] = {
     "int_parsing": "must be an integer",
     "float_type": "must be a number",
     "finite_number": "must be a finite number",
+    "decimal_type": "must be a number",
     "bool_type": "must be true or false",
     "list_type": "must be a list",
     "dict_type": "must be an object",
@@ -163,7 +167,7 @@ def rule(detail: ErrorDetails) -> str:
     if detail["type"] == "union_tag_invalid":
         return f"must be one of {detail.get('ctx', {}).get('expected_tags')}"
     own = _RULES.get(detail["type"])
-    return own or detail["msg"].replace("Input should", "must").replace("should", "must")
+    return own or _SUBJECT.sub("must", detail["msg"]).replace("should", "must")
 
 
 def _path(detail: ErrorDetails, value: Any) -> str:

@@ -6,17 +6,19 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from adapters.canonical.faults import Fault
 from gateway.policy.auth import Principal, new_key
 from gateway.services.state import State
-from gateway.settings.bounds import LONGEST, MOST_USD
+from gateway.settings.bounds import LONGEST, MOST_COUNT, MOST_USD, fit_name
 from gateway.settings.money import NANO, nano_if_set
-from gateway.settings.scalars import Count
 from gateway.settings.snapshot import Limits
 from gateway.store.base import KeyRow
 
+Name = Annotated[str, AfterValidator(fit_name)]
+Count = Annotated[int, Field(strict=True, ge=0, le=MOST_COUNT)]
+"""Strict: JSON's ``true`` is no 1."""
 Dollars = Annotated[Decimal, Field(ge=0, le=MOST_USD)]
 
 
@@ -49,22 +51,23 @@ class KeyRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    name: str = Field(min_length=1, max_length=100)
+    name: Name
     role: Literal["caller", "admin"] = "caller"
-    project: str = Field(default="default", min_length=1, max_length=100)
+    project: Name = "default"
     models: list[str] | None = None
     limits: LimitsRequest = LimitsRequest()
-    expires_in: float | None = Field(default=None, gt=0, le=LONGEST)
+    expires_in: float | None = Field(default=None, strict=True, gt=0, le=LONGEST)
     redaction: Literal["off", "mask", "reversible", "block"] | None = None
 
 
 async def create_key(state: State, wanted: KeyRequest) -> dict[str, Any]:
     """Make and store a key; the answer is the only place where its text ever stands.
 
-    :raises Fault: ``conflict`` if the name is taken.
+    :raises Fault: ``conflict`` if the name is taken, ``bad_request`` for a model that is not there.
     """
     if any(p.key_name == wanted.name for p in state.keyring.principals()):
-        raise Fault("conflict", "A key of this name exists. Revoke it first, or choose another.")
+        raise _taken()
+    _check_models(state, wanted.models or ())
     clock = state.runtime.clock
     text = new_key()
     now = clock.wall()
@@ -80,9 +83,24 @@ async def create_key(state: State, wanted: KeyRequest) -> dict[str, Any]:
         expires_at=None if wanted.expires_in is None else now + wanted.expires_in,
         settings={} if wanted.redaction is None else {"redaction": wanted.redaction},
     )
-    await state.store.add_key(row)
+    if not await state.store.add_key(row):
+        raise _taken()
     await refresh_keys(state)
     return {"id": row.id, "name": row.name, "project": row.project, "role": row.role, "key": text}
+
+
+def _taken() -> Fault:
+    return Fault("conflict", "A key of this name exists. Revoke it first, or choose another.")
+
+
+def _check_models(state: State, models: Iterable[str]) -> None:
+    for number, model in enumerate(models):
+        if model not in state.snapshot.aliases:
+            raise Fault(
+                "bad_request",
+                f"models[{number}]: there is no such model. GET /v1/models lists them.",
+                param=f"models[{number}]",
+            )
 
 
 async def list_keys(state: State) -> list[dict[str, Any]]:

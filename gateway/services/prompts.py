@@ -69,7 +69,7 @@ class LabelRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    version: int = Field(ge=1, le=999_999_999)
+    version: int = Field(strict=True, ge=1, le=999_999_999)
 
 
 # ------------------------------------------------------------------ making and moving

@@ -1,5 +1,5 @@
 """How large a limit may be. The books keep 64 bits: beyond these, a key or a run could be written
-that nobody can read again. What has no limit leaves it out."""
+that nobody can read again. What has no limit leaves it out. And what a key may be called."""
 
 from __future__ import annotations
 
@@ -9,3 +9,18 @@ MOST_USD = 10**9
 """Dollars; they are kept in nano-dollars."""
 LONGEST = 100 * 365 * 86_400
 """Seconds."""
+LONGEST_NAME = 100
+"""Characters."""
+
+
+def fit_name(text: str) -> str:
+    """``text``, if a key or a project may be called so: people read it in lists, type it to
+    revoke it, and every database keeps it.
+
+    :raises ValueError: says what a name must be.
+    """
+    if not 0 < len(text) <= LONGEST_NAME or not text.isprintable() or text != text.strip():
+        raise ValueError(
+            f"must have 1 to {LONGEST_NAME} printable characters, and no blank at either end"
+        )
+    return text

@@ -25,6 +25,7 @@ from gateway.settings.scalars import (
     AtLeastOne,
     Count,
     Days,
+    Host,
     Instant,
     Name,
     NotNegative,
@@ -41,7 +42,7 @@ from gateway.settings.scalars import (
 class ServerTable(Table):
     """How the gateway listens."""
 
-    host: str = "127.0.0.1"
+    host: Host = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535)] = 8080
     max_body_mb: Positive = 32.0
     forwarded_allow_ips: list[str] = []

@@ -63,6 +63,8 @@ Instant = Annotated[float, BeforeValidator(_unix)]
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\s\x00-\x1f\x7f]+$")]
 """A name that stands in URLs, headers and metrics: no blanks, no control characters. ``/``,
 ``.`` and ``:`` are fine, since model names have them."""
+Host = Annotated[str, Field(min_length=1)]
+"""An empty one would mean every interface of the machine, which ``0.0.0.0`` says in the open."""
 Reference = Annotated[str, Field(min_length=1)]
 """Text in which ``${VARIABLE}`` stands for an environment variable."""
 SecretReference = Annotated[str, Field(min_length=1)]

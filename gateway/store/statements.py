@@ -47,6 +47,7 @@ PUT_ACCOUNT = (
 
 ADD_KEY = insert("keys", keyrows.KEY)
 REVOKE_KEY = "UPDATE keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL"
+KEY_NAMED = "SELECT id FROM keys WHERE name = ? AND revoked_at IS NULL"
 KEYS = f"SELECT {columns(keyrows.KEY)} FROM keys ORDER BY created_at, id"  # noqa: S608
 COUNT = "UPDATE counters SET value = value + 1 WHERE name = ?"
 COUNTER = "SELECT value FROM counters WHERE name = ?"

@@ -17,6 +17,7 @@ import pytest
 
 from gateway.cli.exits import MEANINGS, Exit
 from gateway.cli.main import parser
+from gateway.cli.periods import shown
 
 Gateway = Callable[..., object]
 COMMANDS = (
@@ -351,3 +352,58 @@ def test_what_is_piped_has_no_colour(gateway: Gateway) -> None:
     for arguments in (("--help",), ("keys", "list"), ("usage",), ("simulate", "--list")):
         ran = gateway(*arguments, FORCE_COLOR="1", TERM="xterm-256color")
         assert "\x1b" not in ran.out + ran.err
+
+
+class TestNamesOfKeys:
+    """What a key is called is typed again, to revoke it: so it can be read, typed and kept."""
+
+    @pytest.mark.parametrize("name", ["", " ", "x" * 101, "a\nb", "\x1b[31mred", "a\udcff"])
+    def test_what_nobody_can_type(self, gateway: Gateway, name: str) -> None:
+        for arguments in ((name,), ("fine", "--project", name)):
+            ran = gateway("keys", "create", *arguments)
+            assert ran.code == Exit.USAGE
+            assert "printable characters" in ran.err
+        assert "fine" not in gateway("keys", "list").out
+
+    def test_no_models_at_all_is_no_choice(self, gateway: Gateway) -> None:
+        ran = gateway("keys", "create", "bob", "--models", ",")
+        assert ran.code == Exit.USAGE
+        assert "at least one model" in ran.err
+
+
+class TestExpiry:
+    """One key with a year that no calendar has ended ``keys list`` for good."""
+
+    @pytest.mark.parametrize(
+        "when", ["0d", "2020-01-01", "99999999d", "999999999999w", "9999-12-31"]
+    )
+    def test_within_the_next_hundred_years(self, gateway: Gateway, when: str) -> None:
+        ran = gateway("keys", "create", "bob", "--expires", when)
+        assert ran.code == Exit.USAGE
+        assert "within the next hundred years" in ran.err
+
+    def test_a_span_that_no_number_holds(self, gateway: Gateway) -> None:
+        for arguments in (("keys", "create", "bob", "--expires"), ("usage", "--since")):
+            ran = gateway(*arguments, "9" * 400 + "d")
+            assert ran.code == Exit.USAGE
+            assert "is no moment" in ran.err
+
+    @pytest.mark.parametrize("seconds", [1e13, -1e13, 1e300])
+    def test_what_stands_in_the_books_is_shown(self, seconds: float) -> None:
+        assert shown(seconds) == f"{seconds:.0f} s"
+
+
+@pytest.mark.parametrize("host", ["no-such-host.invalid", "a b", "x" * 300])
+def test_a_host_that_nobody_finds(gateway: Gateway, host: str) -> None:
+    for arguments in (("serve",), ("simulate", "--port", "0")):
+        ran = gateway(*arguments, "--host", host)
+        assert ran.code == Exit.UNAVAILABLE
+        assert "finds no address of that name" in ran.err
+        assert "Traceback" not in ran.err
+        assert "never awaited" not in ran.err
+
+
+def test_an_empty_host_is_not_every_interface(gateway: Gateway) -> None:
+    ran = gateway("serve", "--host", "")
+    assert ran.code == Exit.CONFIG
+    assert "server.host" in ran.err

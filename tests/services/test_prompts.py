@@ -338,3 +338,11 @@ async def test_the_sdk_s_own_field_needs_no_model(g: Harness) -> None:
             extra_body={"prompt": {"id": "greeter", "variables": {"name": "Ann"}}},
         )
         assert chat.choices[0].message.content == "Say hello."
+
+
+@pytest.mark.parametrize("version", [True, "1", 1.5], ids=str)
+async def test_a_label_is_moved_by_a_number_alone(g: Harness, version: Any) -> None:
+    assert (await admin(g, "POST", "", {"name": "p", "system": "one"})).status == 201
+    moved = await admin(g, "PUT", "/p/labels/production", {"version": version})
+    assert moved.status == 400, moved.body
+    assert moved.json()["error"]["param"] == "version"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from adapters.canonical.faults import Fault
@@ -59,3 +61,16 @@ async def test_another_process_sees_each_change(books: Books) -> None:
         await other.store.revoke_key(BARE.id, 6.0)
         assert before < added < revoked == await books.store.keys_version()
         assert (await books.store.keys())[0].revoked_at == 5.0
+
+
+async def test_a_name_belongs_to_one_open_key_whoever_writes_first(books: Books) -> None:
+    """Two processes that both saw the name free: one of them makes the key."""
+    rows = [KeyRow(f"key_{n}", "ci", bytes([n]) * 32, "caller", "default", 1.0) for n in range(6)]
+    async with Books(books.url, serving=False) as other:
+        added = await asyncio.gather(
+            *((books, other)[n % 2].store.add_key(row) for n, row in enumerate(rows[:5]))
+        )
+        assert sorted(added) == [False] * 4 + [True]
+        (kept,) = await books.store.keys()
+        await other.store.revoke_key(kept.id, 5.0)
+        assert await books.store.add_key(rows[5]) is True, "a revoked key's name is free"

@@ -16,12 +16,13 @@ class KeysBook:
     _db: Database
 
     write_key: Apply
-    """Takes a ``KeyRow``."""
+    """Takes a ``KeyRow``, answers whether its name was free."""
     write_revocation: Apply
     """Takes ``(key id, time)``, answers whether the key was there and not yet revoked."""
 
-    async def add_key(self, row: KeyRow) -> None:
-        await self._db.write(self.write_key, row, "full")
+    async def add_key(self, row: KeyRow) -> bool:
+        added: bool = await self._db.write(self.write_key, row, "full")
+        return added
 
     async def keys(self) -> list[KeyRow]:
         return [keyrows.key_row(row) for row in await self._db.read(statements.KEYS)]

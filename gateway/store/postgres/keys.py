@@ -12,10 +12,16 @@ from gateway.store.postgres.driver import Connection
 from gateway.store.sql import numbered
 
 
-async def _add(conn: Connection, entries: Sequence[KeyRow]) -> list[None]:
-    await conn.executemany(numbered(s.ADD_KEY), [key_values(row) for row in entries])
+async def _add(conn: Connection, entries: Sequence[KeyRow]) -> list[bool]:
+    # Counted before the names are looked at: the counter's row lets one writer in at a time.
     await conn.execute(numbered(s.COUNT), VERSION)
-    return [None] * len(entries)
+    answers = []
+    for row in entries:
+        free = not await conn.fetch(numbered(s.KEY_NAMED), row.name)
+        if free:
+            await conn.execute(numbered(s.ADD_KEY), *key_values(row))
+        answers.append(free)
+    return answers
 
 
 async def _revoke(conn: Connection, entries: Sequence[tuple[str, float]]) -> list[bool]:

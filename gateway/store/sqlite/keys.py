@@ -11,10 +11,16 @@ from gateway.store.books.keys import VERSION, KeysBook
 from gateway.store.keyrows import key_values
 
 
-def _add(conn: sqlite3.Connection, entries: Sequence[KeyRow]) -> list[None]:
-    conn.executemany(s.ADD_KEY, [key_values(row) for row in entries])
-    conn.execute(s.COUNT, (VERSION,))
-    return [None] * len(entries)
+def _add(conn: sqlite3.Connection, entries: Sequence[KeyRow]) -> list[bool]:
+    answers = []
+    for row in entries:
+        free = conn.execute(s.KEY_NAMED, (row.name,)).fetchone() is None
+        if free:
+            conn.execute(s.ADD_KEY, key_values(row))
+        answers.append(free)
+    if any(answers):
+        conn.execute(s.COUNT, (VERSION,))
+    return answers
 
 
 def _revoke(conn: sqlite3.Connection, entries: Sequence[tuple[str, float]]) -> list[bool]:
