@@ -10,7 +10,6 @@ from typing import Any, TypeGuard
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Route
 
@@ -39,6 +38,8 @@ CONVERSATIONS: tuple[tuple[Northbound, str, tuple[str, ...]], ...] = (
 )
 """Each dialect, the prefix of its answers' ids, and its paths: clients with and without
 ``/v1`` in their base URL both find it."""
+
+ROOMS = (health, models, messages, kept, runs, agents, plans, prompts, admin)
 
 STATUS_KINDS = {404: "not_found", 405: "method", 413: "too_large"}
 """The framework's own errors, in the house's words."""
@@ -75,7 +76,7 @@ def doors(state: State) -> FastAPI:
     embeddings = Embeddings(state)
     for path in ("/v1/embeddings", "/embeddings"):
         app.router.routes.append(Route(path, embeddings, methods=["POST"]))
-    for room in (health, models, messages, kept, runs, agents, plans, prompts, admin):
+    for room in ROOMS:
         app.include_router(room.router)
     app.add_exception_handler(Fault, _on_fault)
     app.add_exception_handler(HTTPException, _on_http)
@@ -100,15 +101,27 @@ async def _on_fault(request: Request, error: Exception) -> Response:
 async def _on_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     kind = STATUS_KINDS.get(error.status_code, "bad_request")
-    taken = Headers(error.headers).get("allow", "another method")
+    headers = {**(error.headers or {})}
+    if kind == "method":
+        headers["Allow"] = _taken(request)
     words = {
         "not_found": f"There is nothing at this path. {health.CALLS}",
-        "method": f"This path does not take {request.method}; try {taken}.",
+        "method": f"This path does not take {request.method}; try {headers.get('Allow')}.",
     }
     response = _answer(request, Fault(kind, words.get(kind, "The request can't be served.")))
-    for name, value in (error.headers or {}).items():
-        response.headers[name] = value
+    response.headers.update(headers)
     return response
+
+
+def _taken(request: Request) -> str:
+    """The methods that a path takes: the framework names those of one route alone."""
+    routes = [*request.app.router.routes, *(r for room in ROOMS for r in room.router.routes)]
+    found = [
+        route.methods or ()
+        for route in routes
+        if isinstance(route, Route) and route.path_regex.match(request.scope["path"])
+    ]
+    return ", ".join(sorted({method for methods in found for method in methods}))
 
 
 async def _on_invalid(request: Request, error: Exception) -> Response:

@@ -103,6 +103,25 @@ async def test_wrong_paths_and_methods(
         assert "x-request-id" in reply.headers
 
 
+@pytest.mark.parametrize(
+    ("path", "taken"),
+    [
+        ("/v1/chat/completions", "POST"),
+        ("/v1/conversations/x", "DELETE, GET, POST"),
+        ("/admin/keys", "GET, POST"),
+        ("/agents/x", "DELETE, GET, PUT"),
+        ("/healthz", "GET, HEAD"),
+        ("/", "GET, HEAD"),
+        ("/runs/x", "DELETE, GET"),
+        ("/v1/models/team/gpt:4.1", "GET"),
+    ],
+)
+async def test_a_wrong_method_is_told_all_that_are_right(g: Harness, path: str, taken: str) -> None:
+    async with g.http.request("PATCH", g.url + path) as reply:
+        assert (reply.status, reply.headers["allow"]) == (405, taken)
+        assert f"try {taken}." in (await reply.json())["error"]["message"]
+
+
 async def test_a_browser_is_told_where_to_go(g: Harness) -> None:
     async with g.http.get(g.url + "/") as reply:
         assert reply.status == 200
