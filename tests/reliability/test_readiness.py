@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import re
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -37,22 +36,27 @@ class Way:
         self._to = host, port
         self.open = asyncio.Event()
         self.open.set()
-        self._tasks: set[asyncio.Task[None]] = set()
 
     async def take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await self.open.wait()
-        there_reader, there_writer = await asyncio.open_connection(*self._to)
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._carry(reader, there_writer))
-            group.create_task(self._carry(there_reader, writer))
+        try:
+            await self.open.wait()
+            there_reader, there_writer = await asyncio.open_connection(*self._to)
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._carry(reader, there_writer))
+                group.create_task(self._carry(there_reader, writer))
+        finally:
+            writer.close()
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError):
+        try:
             while data := await reader.read(65_536):
                 await self.open.wait()
                 writer.write(data)
                 await writer.drain()
-        writer.close()
+        except OSError:
+            return
+        finally:
+            writer.close()
 
 
 @pytest.fixture
