@@ -232,7 +232,7 @@ def _look_at_host(host: str) -> None:
     """:raises ValueError: for a name that no resolver takes, and for an address such as ``127.1``,
     which some systems read as one and aiohttp does not."""
     host.encode("idna")  # as the system's resolver does it; an empty or a long label is none
-    if _NUMBER.search(host):
+    if ":" not in host and _NUMBER.search(host):
         IPv4Address(host)
 
 

@@ -259,7 +259,17 @@ def test_settings_that_can_not_work_are_refused_by_name(settings, named):
 
 @pytest.mark.parametrize(
     "host",
-    ["127.0.0.1", "[::1]", "localhost", "a_b", "host.", "bücher.example", "10.example", "0xa.de"],
+    [
+        "127.0.0.1",
+        "[::1]",
+        "[fe80::1%25eth0.5]",
+        "localhost",
+        "a_b",
+        "host.",
+        "bücher.example",
+        "10.example",
+        "0xa.de",
+    ],
 )
 def test_names_and_addresses_that_can_work(host):
     HttpTransport(f"http://{host}:8000/v1")
