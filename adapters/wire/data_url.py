@@ -24,3 +24,12 @@ def write(source: Inline | Url) -> str:
     if isinstance(source, Url):
         return source.url
     return f"data:{source.media_type};base64,{source.data}"
+
+
+_NAMES = {"application/pdf": "document.pdf", "text/plain": "document.txt"}
+
+
+def filename(source: Inline) -> str:
+    """A name for a file that has none: OpenAI's protocols refuse one that comes without, though
+    their schemas say that it is optional."""
+    return _NAMES.get(source.media_type, "document")

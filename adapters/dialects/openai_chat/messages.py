@@ -238,7 +238,7 @@ class MessageWriter:
         if part.kind == "audio":
             return _audio(part, path)
         if part.kind == "file":
-            return _file(part, path)
+            return self._file(part, path)
         if isinstance(part.source, FileRef):
             raise unsupported(
                 "Images by file id can't be sent to a provider that speaks openai-chat. Send "
@@ -249,6 +249,19 @@ class MessageWriter:
         if part.detail is not None:
             image["detail"] = part.detail
         return {"type": "image_url", "image_url": image}
+
+    def _file(self, part: Media, path: str) -> Json:
+        file: Json = {}
+        if part.filename is not None:
+            file["filename"] = part.filename
+        elif isinstance(part.source, Inline) and not self._notes.native:
+            file["filename"] = data_url.filename(part.source)
+            self._notes.injected.append(f"{path}.filename={file['filename']}")
+        if isinstance(part.source, FileRef):
+            file["file_id"] = part.source.file_id
+        else:
+            file["file_data"] = data_url.write(part.source)
+        return {"type": "file", "file": file}
 
 
 def _audio(part: Media, path: str) -> Json:
@@ -262,17 +275,6 @@ def _audio(part: Media, path: str) -> Json:
 
 _AUDIO_FORMATS: Mapping[str, str] = {"mpeg": "mp3", "x-wav": "wav", "wave": "wav"}
 """Media types whose name is not the format's."""
-
-
-def _file(part: Media, path: str) -> Json:
-    file: Json = {}
-    if part.filename is not None:
-        file["filename"] = part.filename
-    if isinstance(part.source, FileRef):
-        file["file_id"] = part.source.file_id
-    else:
-        file["file_data"] = data_url.write(part.source)
-    return {"type": "file", "file": file}
 
 
 def _content(parts: list[Json]) -> str | list[Json]:

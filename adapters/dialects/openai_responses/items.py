@@ -25,6 +25,7 @@ from adapters.canonical.parts import (
 )
 from adapters.canonical.request import Message
 from adapters.dialects.openai_responses.notes import Notes
+from adapters.wire import data_url
 from adapters.wire.names import caller_name
 from adapters.wire.openai_responses import (
     DIALECT,
@@ -36,8 +37,6 @@ from adapters.wire.openai_responses import (
     reasoning_item,
 )
 from adapters.wire.places import Places, plain_text
-
-_EXTENSIONS = {"application/pdf": "document.pdf", "text/plain": "document.txt"}
 
 
 class InputItems:
@@ -129,7 +128,7 @@ class InputItems:
             return image_content(part) | extras
         content = file_content(part)
         if isinstance(part.source, Inline) and part.filename is None:
-            content["filename"] = _EXTENSIONS.get(part.source.media_type, "document")
+            content["filename"] = data_url.filename(part.source)
             self._notes.injected.append(f"{path}.filename={content['filename']}")
         return content | extras
 

@@ -250,6 +250,16 @@ def test_every_kind_of_media(send, ask):
     ]
 
 
+def test_a_file_without_a_name_gets_one_that_its_caller_is_told_of(send, ask):
+    message = Message("user", (Media("file", Inline("application/pdf", "JVBE")),))
+    sent = send(ask(message, origin="anthropic-messages"))
+    file = sent.body["messages"][0]["content"][0]["file"]
+    assert file["filename"] == "document.pdf"
+    assert "messages[0].content[0].filename=document.pdf" in sent.injected
+    as_said = send(ask(message)).body["messages"][0]["content"][0]["file"]
+    assert "filename" not in as_said, "a chat caller's own words stay"
+
+
 @pytest.mark.parametrize(
     ("message", "param"),
     [
