@@ -155,7 +155,7 @@ def _text(block: Mapping[str, Any]) -> Part:
     cited = block.get("citations")
     return Text(
         _string(block, "text"),
-        citations=tuple(cited) if cited else (),
+        citations=_objects(cited, "citations") if cited else (),
         extras=_rest(block, "type", "text", "citations"),
     )
 
@@ -271,6 +271,12 @@ def _string(block: Mapping[str, Any], name: str) -> str:
     if not isinstance(value, str):
         raise TypeError(name)
     return value
+
+
+def _objects(value: Any, name: str) -> tuple[dict[str, Any], ...]:
+    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        raise TypeError(name)
+    return tuple(value)
 
 
 def _optional_string(block: Mapping[str, Any], name: str) -> str | None:

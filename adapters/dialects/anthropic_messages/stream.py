@@ -271,7 +271,10 @@ def _signature_delta(opened: _Open, delta: Json) -> list[Event]:
 
 
 def _citations_delta(opened: _Open, delta: Json) -> list[Event]:
-    return [PartAnnotated(opened.index, "citation", delta["citation"])]
+    citation = delta["citation"]
+    if not isinstance(citation, dict):
+        raise TypeError("citation")
+    return [PartAnnotated(opened.index, "citation", citation)]
 
 
 def _arguments_delta(opened: _Open, delta: Json) -> list[Event]:

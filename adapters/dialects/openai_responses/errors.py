@@ -26,7 +26,7 @@ def of_event(event: Mapping[str, Any]) -> Fault:
     """The fault behind an ``error`` event. The documented form has its fields at the top, the
     one that OpenAI sends has them in ``error``."""
     inner = event.get("error")
-    flat = {name: value for name, value in event.items() if name != "type"}
+    flat = {n: value for n, value in event.items() if n != "type" or value != "error"}
     return errors.in_band(inner if isinstance(inner, dict | str) else flat)
 
 

@@ -71,8 +71,9 @@ class ResponsesDecoder:
             event = _object(frame.data)
         except Malformed as broken:
             return self._fail(errors.malformed(str(broken)))
-        events = self._events(optional_text(event, "type") or frame.name, event)
-        if self._verbatim:
+        said = frame.name if frame.name == "error" else optional_text(event, "type")
+        events = self._events(said or frame.name, event)
+        if self._verbatim and not (events and type(events[-1]) is Failed):
             return [Verbatim(DIALECT, frame.name, frame.data, event), *events]
         return events
 
@@ -157,8 +158,9 @@ class ResponsesDecoder:
 
     def _end(self, response: Json, status: str | None) -> list[Event]:
         events: list[Event] = []
+        items = list_at(response, "output")
         if self._output.empty:
-            for position, item in enumerate(list_at(response, "output")):
+            for position, item in enumerate(items):
                 events += self._output.finish(position, item)
         usage = usage_of(response.get("usage"))
         reported: list[Event] = [] if usage is None else [UsageReported(usage)]

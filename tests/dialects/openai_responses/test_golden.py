@@ -121,3 +121,24 @@ def test_items_that_only_the_end_tells_of(decode: Any) -> None:
     events = decode([b"".join(b"data: %s\n\n" % json.dumps(f).encode() for f in frames)])
     grammar.check(events)
     assert fold(events).text == "Hi"
+
+
+@pytest.mark.parametrize("output", [-1, "x", [7], [[]]])
+def test_an_end_whose_output_is_none_is_a_protocol_error(decode: Any, output: Any) -> None:
+    """Whoever keeps the answer reads it from there, though its items were told before."""
+    item = {"type": "message", "content": [{"type": "output_text", "text": "Hi"}]}
+    frames = [
+        {"type": "response.created", "response": {"id": "r", "status": "in_progress"}},
+        {"type": "response.output_item.done", "output_index": 0, "item": item},
+        {"type": "response.completed", "response": {"status": "completed", "output": output}},
+    ]
+    events = decode([b"".join(b"data: %s\n\n" % json.dumps(f).encode() for f in frames)])
+    grammar.check(events)
+    assert events[-1].fault.kind == "protocol_error"
+
+
+def test_an_error_that_only_its_line_calls_one(decode: Any) -> None:
+    error = {"type": "server_error", "code": "rate_limit_exceeded", "message": "slow down"}
+    events = decode([b"event: error\ndata: %s\n\n" % json.dumps(error).encode()], verbatim=True)
+    assert events[-1].fault.kind == "upstream_rate_limited"
+    assert not any(isinstance(event, Verbatim) for event in events), "nobody passes it on"
