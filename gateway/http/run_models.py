@@ -61,6 +61,7 @@ class RunDoor:
             alias=self._asked.request.model,
             style=self._asked.style,
             report_model="alias",
+            wall=state.runtime.clock.wall,
         )
         self._answer = RunAnswer(steps=self._choice("x-gateway-steps", CHOICES, "hide"))
         self._cancels = self._choice("x-gateway-on-disconnect", LEAVING, "continue")

@@ -25,7 +25,15 @@ ASKED: dict[str, Json] = {
     "anthropic-messages": {"max_tokens": 100, "messages": [{"role": "user", "content": "hi"}]},
 }
 
-OURS = ("id", "background", "conversation", "previous_response_id", "store")
+OURS = (
+    "id",
+    "background",
+    "conversation",
+    "instructions",
+    "previous_response_id",
+    "prompt",
+    "store",
+)
 """Fields of a response object that concern our own store, and its id."""
 
 SPECIAL = {

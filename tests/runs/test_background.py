@@ -59,7 +59,10 @@ async def test_begun_polled_and_read_again_from_every_place(tmp_path: Path, mode
         assert [event.sequence_number for event in told] == list(range(len(told)))
         assert told[0].type == "response.created"
         assert told[-1].type == "response.completed"
-        assert told[-1].response.output == found.output, "a stream and a poll say the same"
+        assert told[-1].response == found, "a stream and a poll say the same"
+        run = (await g.get(f"/runs/{found.id.replace('resp_', 'run_')}", key=KEY)).json()
+        assert found.completed_at == int(run["ended_at"]), "whenever it is read"
+        assert told[0].response.completed_at is None
         for place in range(len(told) - 1):
             rest = await sdk.responses.retrieve(begun.id, stream=True, starting_after=place)
             assert [event async for event in rest] == told[place + 1 :]

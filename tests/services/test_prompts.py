@@ -346,3 +346,22 @@ async def test_a_label_is_moved_by_a_number_alone(g: Harness, version: Any) -> N
     moved = await admin(g, "PUT", "/p/labels/production", {"version": version})
     assert moved.status == 400, moved.body
     assert moved.json()["error"]["param"] == "version"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("model", ["m-openai", "m-chat", "m-claude", "with-default"])
+async def test_an_answer_repeats_the_caller_s_words_not_the_operator_s(
+    g: Harness, model: str, stream: bool
+) -> None:
+    """A Responses provider repeats the instructions that it got, the template among them."""
+    prompt = {"id": "greeter", "version": "2", "variables": {"name": "Ann"}}
+    said = {"model": model, "input": "hi", "instructions": "Be brief.", "stream": stream}
+    if model != "with-default":
+        said["prompt"] = prompt
+    answer = await g.post("/v1/responses", said)
+    assert answer.status == 200, answer.body
+    told = [e["response"] for e in answer.data() if "response" in e] if stream else [answer.json()]
+    for response in told:
+        assert response["instructions"] == "Be brief."
+        assert response.get("prompt") == said.get("prompt")
+    assert b"You are kind" not in answer.body

@@ -17,6 +17,16 @@ from adapters.wire.sse import SseParser
 from gateway.northbound.base import Envelope
 from gateway.northbound.openai_responses import RESPONSES
 
+OURS = (
+    "id",
+    "background",
+    "conversation",
+    "instructions",
+    "previous_response_id",
+    "prompt",
+    "store",
+)
+"""What the gateway writes over."""
 ENVELOPE = Envelope("resp_0123456789abcdef01234567", 1_800_000_000, "smart")
 
 
@@ -144,7 +154,7 @@ def test_the_same_dialect_is_relayed_untouched(recording: Any, decoded: Any) -> 
                 event.pop(name, None)
             (event.get("item") or {}).pop("id", None)
             response = event.get("response") or {}
-            for name in ("id", "store", "background", "previous_response_id", "conversation"):
+            for name in OURS:
                 response.pop(name, None)
             for item in response.get("output", ()):
                 item.pop("id", None)

@@ -20,8 +20,16 @@ from gateway.northbound.base import Envelope
 ENDINGS = frozenset({"response.completed", "response.incomplete"})
 FAILURES = frozenset({"error", "response.failed", "response.cancelled"})
 """Written by whoever ends the stream."""
-OURS = ("background", "conversation", "previous_response_id", "store")
-"""Settings that the caller gave to the gateway, and the provider never saw."""
+OURS = (
+    "background",
+    "conversation",
+    "instructions",
+    "previous_response_id",
+    "prompt",
+    "store",
+)
+"""Settings that the caller gave to the gateway. The provider never saw them, or saw ours: its
+instructions have the operator's template in them."""
 
 
 class Relay:

@@ -7,6 +7,7 @@ are read: so ``starting_after`` finds its place in every reading.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from adapters.canonical.events import Failed
@@ -53,13 +54,17 @@ class BackgroundFrames:
     def __init__(self, envelope: Envelope) -> None:
         self.told: Mapping[str, Any] | None = None
         self._view = CallAnswer()
-        self._encoder = RESPONSES.encoder(envelope)
+        self._at = float(envelope.created)
+        # It was complete when its last event was written, not when somebody reads that.
+        self._encoder = RESPONSES.encoder(replace(envelope, wall=lambda: self._at))
 
     def feed(self, bodies: Iterable[bytes]) -> list[bytes]:
         """The frames for events, given as their envelopes' JSON; each with its blank line."""
         data = b""
         for body in bodies:
-            data += self._encoder.feed(self._view.feed(loads(body)))
+            event = loads(body)
+            self._at = event["at"]
+            data += self._encoder.feed(self._view.feed(event))
             if self._view.terminal is not None:
                 data += self._end()
         return [frame + b"\n\n" for frame in data.split(b"\n\n")[:-1]]
