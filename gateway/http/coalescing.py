@@ -25,6 +25,8 @@ EARLY = 100
 could else fill the memory with requests, and needs no key for it."""
 LINGER = 10.0
 """Seconds for which a caller that still sends is heard out before its connection is closed."""
+HURRY = 1.0
+"""The same once the server goes down, which waits for all connections."""
 _NO_HTTP = "Invalid HTTP request received."
 _TOO_EARLY = f"More than {EARLY} requests wait on this connection. Read some answers first."
 _NO_TUNNEL = "This is a gateway to models and opens no tunnels: CONNECT is for proxies."
@@ -49,6 +51,7 @@ class Coalescing(Connection):
     serving: RequestResponseCycle | None = None
     bare: int | None = None
     _idle_since: float | None = None
+    _patience = LINGER
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self.held = HeadsHeld(transport, self.loop, self._hang_up)
@@ -192,6 +195,11 @@ class Coalescing(Connection):
         else:
             self.held.close()
 
+    def shutdown(self) -> None:
+        """As uvicorn's, but hear nobody out for long."""
+        self._patience = HURRY
+        super().shutdown()
+
     def _hang_up(self, transport: asyncio.Transport) -> None:
         """Close. But to close on bytes that nobody read resets a connection, and may take the
         answer with it (RFC 9112, section 9.6): so where a caller still sends, say that this is
@@ -205,7 +213,7 @@ class Coalescing(Connection):
         self.flow.resume_reading()
         if self.timeout_keep_alive_task is not None:
             self.timeout_keep_alive_task.cancel()
-        self.timeout_keep_alive_task = self.loop.call_later(LINGER, transport.close)
+        self.timeout_keep_alive_task = self.loop.call_later(self._patience, transport.close)
 
     def connection_lost(self, exc: Exception | None) -> None:
         serving = self.serving

@@ -4,18 +4,22 @@ way comes whole, and what can't be read is told in its turn."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
+import time
 from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
 
 import pytest
 
 from gateway.http import heads
 from gateway.http.coalescing import EARLY
 from gateway.http.heads import MAX_HEAD
-from tests.harness import KEY, Harness
+from tests.harness import KEY, Harness, served
 from tests.raw import CHAT, asking, dialled, post
 
+NOTHING = (b"content-length", b"0")
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 CHUNKED = "Transfer-Encoding: chunked"
 MEGABYTE = 1024 * 1024
@@ -295,6 +299,25 @@ async def test_an_answer_outlives_what_its_caller_still_sends(g: Harness, way: s
         assert answer.status == 413
         assert await wire.rest() == b""
         await _settled(sending)
+
+
+async def test_a_caller_that_still_sends_does_not_hold_up_the_end() -> None:
+    """The server waits for all connections, and for each no longer than for an answer to arrive."""
+
+    async def early(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 413, "headers": [NOTHING]})
+        await send({"type": "http.response.body", "body": b""})
+
+    async with contextlib.AsyncExitStack() as stack:
+        async with served(early) as url:
+            kept = await stack.enter_async_context(dialled(url))
+            heard = await stack.enter_async_context(dialled(url))
+            for wire, headers in ((kept, []), (heard, ["Connection: close"])):
+                await wire.send(post(b"a" * 9000, *headers)[:-1])
+                assert (await wire.answer()).status == 413
+            began = time.monotonic()
+        assert time.monotonic() - began < 1.9, "two seconds are all that this server has"
+        assert await kept.rest() == b""
 
 
 async def _settled(sending: Awaitable[None]) -> None:
