@@ -30,7 +30,8 @@ from gateway.runs.bench import Bench
 from gateway.runs.deciders import decide
 from gateway.runs.ending import unmade
 from gateway.runs.events import draft
-from gateway.runs.ledger import Tape
+from gateway.runs.hub import Feed
+from gateway.runs.ledger import Tape, patiently
 from gateway.runs.recovery import Spent, recovered
 from gateway.runs.spec import AgentSpec
 from gateway.runs.status import ENDED
@@ -69,6 +70,7 @@ class Executor:
         self._calls = ToolCalls(bench, tape, birth.key_id, birth.project)
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._turns: dict[str, Turn] = {}
+        self._feed = Feed()
         self._flag = asyncio.Event()
         self._alarm: float | None = None
 
@@ -79,7 +81,7 @@ class Executor:
         :raises Lost: the claim is another's.
         :raises Fault: ``store_unavailable``: the run is left as it stands.
         """
-        with self._bench.hub.following(self.tape.run.id) as (_, self._flag):
+        with self._bench.hub.following(self.tape.run.id) as (self._feed, self._flag):
             try:
                 await self._begin(orphaned=orphaned)
                 while await self._step():
@@ -105,15 +107,16 @@ class Executor:
 
     async def _step(self) -> bool:
         """One decision and what it asks for; whether there is more to come."""
-        self._flag.clear()
-        at = self._bench.ledger.clock.wall()
-        run = self.tape.run
+        await self._hear()
+        clock, run = self._bench.ledger.clock, self.tape.run
+        at = clock.wall()
         if run.status in ENDED:
             return False
         decision = decide(run, at, self._bench.check)
         emits = [action for action in decision if isinstance(action, Emit)]
         if emits:
-            await self.tape.propose([d for emit in emits for d in emit.drafts], at, run.seq)
+            drafts = [d for emit in emits for d in emit.drafts]
+            await patiently(clock, lambda: self.tape.propose(drafts, at, run.seq))
         elif any(isinstance(action, Halt) for action in decision):
             await self._halt()
         elif stops := [action for action in decision if isinstance(action, Stop)]:
@@ -139,7 +142,8 @@ class Executor:
         return True
 
     async def _pausing(self) -> bool:
-        row = await self._bench.ledger.store.run(self.tape.run.id)
+        ledger = self._bench.ledger
+        row = await patiently(ledger.clock, lambda: ledger.store.run(self.tape.run.id))
         return row is not None and row.pausing
 
     async def _wait(self) -> None:
@@ -157,8 +161,15 @@ class Executor:
             task = self._tasks.pop(key)
             self._turns.pop(key, None)
             task.result()
+
+    async def _hear(self) -> None:
+        """Take in what others have written. First the flag is cleared, then the books are read, so
+        that no news falls between; what is known to be one's own need not be read."""
         if self._flag.is_set():
-            await self.tape.catch_up()
+            self._flag.clear()
+            if self._feed.foreign or self._feed.latest != self.tape.run.seq:
+                self._feed.foreign = False
+                await patiently(self._bench.ledger.clock, self.tape.catch_up)
 
     def _seconds_left(self) -> float | None:
         """Until the run's time is up, or a decider wants to look again."""

@@ -50,12 +50,16 @@ def told_row(row: EventRow) -> Told:
 
 
 class Feed:
-    """A run's newest events, for its readers. Without a gap, or not at all."""
+    """A run's newest events, for its readers. Without a gap, or not at all. ``latest`` is the
+    number of the last event that this process has written; ``foreign``: another one may have
+    written what the run's worker has not read."""
 
-    __slots__ = ("_bytes", "_recent", "readers")
+    __slots__ = ("_bytes", "_recent", "foreign", "latest", "readers")
 
     def __init__(self) -> None:
         self.readers: set[asyncio.Event] = set()
+        self.latest = 0
+        self.foreign = True
         self._recent: deque[Told] = deque()
         self._bytes = 0
 
@@ -63,16 +67,21 @@ class Feed:
         """Take events that are committed, and wake the readers."""
         for event in events:
             if self._recent and self._recent[-1].seq + 1 != event.seq:
-                self.forget()
+                self._drop()
             one = told(event)
             self._recent.append(one)
             self._bytes += len(one.body)
+            self.latest = max(event.seq, self.latest)
         while len(self._recent) > MAX_RECENT or self._bytes > MAX_RECENT_BYTES:
             self._bytes -= len(self._recent.popleft().body)
         self.wake()
 
     def forget(self) -> None:
         """What is at hand may not be all there is."""
+        self.foreign = True
+        self._drop()
+
+    def _drop(self) -> None:
         self._recent.clear()
         self._bytes = 0
 
@@ -85,6 +94,8 @@ class Feed:
         """The events beyond ``cursor``, ending with the one that reaches ``max_bytes``; ``None``
         where they are not all at hand."""
         if not self._recent or self._recent[0].seq > cursor + 1:
+            return None
+        if self._recent[-1].seq != self.latest:
             return None
         start = cursor + 1 - self._recent[0].seq
         page: list[Told] = []

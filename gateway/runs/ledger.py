@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
@@ -30,6 +30,8 @@ from gateway.store.base import Store
 from gateway.store.runs import Addition, Birth, EventRow, RunRow, TaskRow
 
 log = logging.getLogger("gateway.runs")
+
+T = TypeVar("T")
 
 PAGE = 1_000
 """Events read at once."""
@@ -171,7 +173,7 @@ class Tape:
                     if self._ledger.clock.monotonic() > deadline:
                         raise
                     await asyncio.sleep(PAUSE)
-                    if _are(await self._catch_up(), drafts):
+                    if _are(await patiently(self._ledger.clock, self._catch_up), drafts):
                         return True  # it was written after all; only the word of it was lost
         return False
 
@@ -218,6 +220,22 @@ class Tape:
         for event in events:
             self.run = evolve(self.run, event)
         return events
+
+
+async def patiently(clock: Clock, work: Callable[[], Awaitable[T]]) -> T:
+    """Do ``work``, which reads or writes the books, again while they can't be had for a moment:
+    whoever gives up loses what is under way.
+
+    :raises Fault: after :data:`PATIENCE`.
+    """
+    deadline = clock.monotonic() + PATIENCE
+    while True:
+        try:
+            return await work()
+        except Fault:
+            if clock.monotonic() > deadline:
+                raise
+            await asyncio.sleep(PAUSE)
 
 
 def _are(events: Sequence[Event], drafts: Sequence[Draft]) -> bool:

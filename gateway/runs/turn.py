@@ -31,8 +31,10 @@ from gateway.settings.snapshot import Alias
 
 log = logging.getLogger("gateway.runs")
 
+PASSING = frozenset({"rate_limited", "store_unavailable"})
+"""What passes by itself: the key's rate limit is met, or the books can't be written."""
 MAX_WAITS = 8
-"""How often a turn waits for its key's rate limit before it fails."""
+"""How often a turn waits for that before it fails."""
 LONGEST_WAIT = 60.0
 """Seconds of one such wait."""
 
@@ -75,7 +77,9 @@ class Turn:
         for wait in range(MAX_WAITS + 1):
             outcome = await self._ask()
             fault = outcome.terminal.fault if isinstance(outcome.terminal, Failed) else None
-            if fault is None or fault.kind != "rate_limited" or wait == MAX_WAITS:
+            if fault is None or fault.kind not in PASSING or outcome.committed:
+                break
+            if wait == MAX_WAITS:
                 break
             delay = min(fault.retry_after or 1.0, LONGEST_WAIT)
             await self._tape.record([self._failed(fault, retry_after=delay)])

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from adapters.canonical.faults import Fault
 from adapters.simulator import Call, Say
 from tests.harness import ADMIN, alias, gateway
 from tests.runs.following import answered, begin, data, read, types, watch
-from tests.runs.tools import spy, use
+from tests.runs.tools import slow, spy, use
 
 SCRIPTED = alias("scripted", ("openai", "script"), retries=0)
 PRICED = alias("priced", ("openai", "gpt-5.2"), retries=0)
@@ -66,6 +68,55 @@ async def test_a_key_s_used_up_money_is_like_the_run_s_own(tmp_path: Path, on_bu
             assert (await read(g, run_id))["status"] == "incomplete"
         assert [one["which"] for one in data(events, "budget.exhausted")] == ["key"]
         assert len(g.simulator.log) == 0
+
+
+async def test_a_moment_without_books_costs_no_call_that_is_under_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its effect can't be taken back: who lets go of it must ask a person whether it came about."""
+    async with gateway(tmp_path, SCRIPTED) as g:
+        use(g, write := spy("write", slow(1.0)))
+        g.simulator.script("script", [Call("write", "{}"), Say("done")])
+        body = {"agent": {"model": "scripted", "tools": ["write"]}, "input": "go"}
+        run_id = await begin(g, body)
+        await watch(g, run_id, until="tool.intent")
+        await asyncio.sleep(0.1)
+
+        async def unread(*asked: Any) -> Any:
+            raise Fault("store_unavailable", "The books can't be read.")
+
+        with monkeypatch.context() as outage:
+            outage.setattr(g.state.store, "run", unread)
+            g.state.runs.hub.wake_all()
+            await asyncio.sleep(0.5)
+        events = await watch(g, run_id)
+        assert types(events)[-1] == "run.completed"
+        assert {event["epoch"] for event in events} == {0, 1}, "one worker"
+        assert len(write.calls) == 1
+
+
+async def test_a_turn_waits_for_books_that_can_not_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No call is made without its row; a run has time until there can be one."""
+    async with gateway(tmp_path, SCRIPTED) as g:
+        g.simulator.script("script", [Say("done")])
+        store, refused = g.state.store, 0
+        enter = store.open_attempt
+
+        async def open_attempt(*row: Any) -> Any:
+            nonlocal refused
+            refused += 1
+            if refused <= 2:
+                raise Fault("store_unavailable", "not now", retry_after=0.1)
+            return await enter(*row)
+
+        monkeypatch.setattr(store, "open_attempt", open_attempt)
+        run_id = await begin(g, {"agent": {"model": "scripted"}, "input": "go"})
+        events = await watch(g, run_id)
+        assert types(events)[-1] == "run.completed"
+        assert [one["retry_after"] for one in data(events, "model.attempt_failed")] == [0.1, 0.1]
+        assert len(g.simulator.log) == 1
 
 
 async def test_an_agent_may_trim_where_its_model_refuses(tmp_path: Path) -> None:

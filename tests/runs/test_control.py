@@ -225,7 +225,8 @@ async def race(worker: Harness, other: Harness) -> None:
 
     ends: list[str] = []
     for batch in range(4):
-        ends += await asyncio.gather(*(one((batch + n / 8) * 0.02) for n in range(8)))
+        pauses = [0.0, *(0.02 * 1.16 ** (batch + 4 * n) for n in range(8))]  # to 1.3 s
+        ends += await asyncio.gather(*map(one, pauses))
     assert len(set(ends)) == 2, "neither always wins"
 
 
@@ -347,6 +348,30 @@ async def test_a_cancel_leaves_a_transcript_that_is_valid(tmp_path: Path) -> Non
         next_id = await begin(g, after)
         assert types(await watch(g, next_id))[-1] == "run.completed"
         assert len(outputs(g, 2)) == 2, "each call has its result"
+
+
+async def test_a_cancel_is_heard_whenever_it_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here between a worker's own writing and its next look, after which nothing is to be done
+    for long but to wait."""
+    async with gateway(tmp_path) as g:
+        use(g, spy("quick"), spy("long", slow(20)))
+        store = g.state.store
+        add = store.add_run_events
+
+        async def add_run_events(addition: Any) -> bool:
+            written = bool(await add(addition))
+            if any(event.type == "node.finished" for event in addition.events):
+                await g.post(f"/runs/{addition.run_id}/cancel", {})
+            return written
+
+        monkeypatch.setattr(store, "add_run_events", add_run_events)
+        nodes = {name: {"kind": "tool", "tool": name} for name in ("quick", "long")}
+        body = {"workflow": {"nodes": nodes, "output": {"from": "/nodes/long"}}}
+        run_id = await begin(g, body)
+        events = await watch(g, run_id, seconds=5)
+        assert types(events)[-1] == "run.cancelled"
 
 
 async def test_a_tool_that_will_not_stop_is_given_up(tmp_path: Path) -> None:

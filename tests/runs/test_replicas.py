@@ -24,7 +24,7 @@ from gateway.runs import supervisor
 from tests.harness import KEYS, PROVIDERS, Harness, alias, aliases, gateway
 from tests.runs.following import answered, begin, data, read, types, watch
 from tests.runs.test_control import race
-from tests.runs.tools import spy, use
+from tests.runs.tools import slow, spy, use
 from tests.store.postgres_server import Server
 
 ROOT = Path(__file__).parents[2]
@@ -126,6 +126,31 @@ async def test_what_one_replica_does_not_take_up_another_does_at_once(
         assert types(await watch(a, run_id))[-1] == "run.completed"
         assert not a.state.runs.supervisor.working
         assert (await read(b, run_id))["output"]["text"] == "done"
+
+
+@pytest.mark.parametrize("moment", [0.1, 0.3, 0.5])
+async def test_a_database_that_is_gone_for_a_moment_costs_a_run_nothing(
+    tmp_path: Path, postgres: Server, moment: float
+) -> None:
+    async with replicas(tmp_path, postgres) as (a, b):
+        use(a, write := spy("write", slow(0.3)))
+        turns = [[Call("write", "{}", id="c1"), Call("write", "{}", id="c2")], Say("done")]
+        a.simulator.script("script", turns, by="turn")
+        await b.state.runs.supervisor.drain(0)
+        run_id = await begin(a, asks("write"))
+        await asyncio.sleep(moment)
+        postgres.kill()
+        await asyncio.sleep(0.5)
+        await asyncio.to_thread(postgres.start)
+        events: list[dict[str, Any]] = []
+        async with asyncio.timeout(30):
+            while not events or events[-1]["type"] not in ("run.completed", "run.waiting"):
+                with contextlib.suppress(aiohttp.ClientError, AssertionError):
+                    events += await watch(b, run_id, after=len(events), until="run.waiting")
+        assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+        assert types(events)[-1] == "run.completed"
+        assert {event["epoch"] for event in events} == {0, 1}, "one worker"
+        assert len(write.calls) == 2
 
 
 @pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGSTOP])
