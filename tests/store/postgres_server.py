@@ -102,7 +102,8 @@ class Server:
         return done.returncode
 
     def _as_user(self) -> dict[str, Any]:
-        environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
+        # A killed server's children may keep its socket, which takes connections for nobody.
+        environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "PGCONNECT_TIMEOUT": "2"}
         common: dict[str, Any] = {"cwd": self._home, "env": environment}
         if self._account is None:
             return common
