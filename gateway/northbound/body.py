@@ -8,7 +8,7 @@ never the caller's values (case E08). Must not know any dialect's fields.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import jiter
@@ -185,6 +185,8 @@ def _path(detail: ErrorDetails, value: Any) -> str:
         if not entered and isinstance(value, dict) and value.get("kind") == step:
             entered = True
             continue
+        if _is_tag(value, step, location[number + 1 : number + 2]):
+            continue
         if _has(value, step):
             value, entered = value[step], False
         elif not missing:
@@ -193,6 +195,14 @@ def _path(detail: ErrorDetails, value: Any) -> str:
     if detail["type"] in _TAGS:
         steps.append(str(detail.get("ctx", {}).get("discriminator", "type")).strip("'"))
     return dotted(steps)
+
+
+def _is_tag(value: Any, step: str | int, further: Sequence[str | int]) -> bool:
+    """Whether ``step`` is the tag of a union and not the field that has its name, as both have in
+    ``{"type": "text", "text": …}``: then the next step leads on from the value itself."""
+    if not further or not isinstance(value, dict) or value.get("type") != step:
+        return False
+    return further[0] in value and not _has(value.get(step), further[0])
 
 
 def _has(value: Any, step: str | int) -> bool:

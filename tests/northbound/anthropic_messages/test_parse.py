@@ -222,6 +222,14 @@ def test_a_thread_goes_on_without_its_calls(ask, refuse):
         ({"messages": [{"role": "user", "content": 1}]}, "messages[0].content"),
         ({"messages": talk({"text": "x"})}, "messages[0].content[0].type"),
         ({"messages": talk({"type": "text"})}, "messages[0].content[0].text"),
+        (
+            {"messages": talk({"type": "text", "text": "x", "citations": "x"})},
+            "messages[0].content[0].citations",
+        ),
+        (
+            {"messages": talk({"type": "text", "text": "x", "citations": [5]})},
+            "messages[0].content[0].citations[0]",
+        ),
         ({"messages": talk({"type": "image"})}, "messages[0].content[0].source"),
         (
             {"messages": talk({"type": "image", "source": {"type": "base64", "data": ""}})},
