@@ -7,6 +7,8 @@ MOST_COUNT = 10**15
 """Calls, tokens, whatever is counted."""
 MOST_USD = 10**9
 """Dollars; they are kept in nano-dollars."""
+MOST_MEGABYTES = 10**6
+"""Of a body: far beyond any memory, and still a number of bytes."""
 LONGEST = 100 * 365 * 86_400
 """Seconds."""
 LONGEST_NAME = 100

@@ -27,6 +27,7 @@ from gateway.settings.scalars import (
     Days,
     Host,
     Instant,
+    Megabytes,
     Name,
     NotNegative,
     Positive,
@@ -44,7 +45,7 @@ class ServerTable(Table):
 
     host: Host = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535)] = 8080
-    max_body_mb: Positive = 32.0
+    max_body_mb: Megabytes = 32.0
     forwarded_allow_ips: list[str] = []
     root_path: Annotated[str, Field(pattern=r"^(/[^/\s]+)*$")] = ""
     cors: list[str] = []

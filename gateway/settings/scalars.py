@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from gateway.settings.bounds import MOST_COUNT, MOST_USD
+from gateway.settings.bounds import MOST_COUNT, MOST_MEGABYTES, MOST_USD
 
 
 class Table(BaseModel):
@@ -53,6 +53,7 @@ Number = Annotated[float, BeforeValidator(_float)]
 Positive = Annotated[float, BeforeValidator(_float), Field(gt=0)]
 NotNegative = Annotated[float, BeforeValidator(_float), Field(ge=0)]
 Seconds = Positive
+Megabytes = Annotated[float, BeforeValidator(_float), Field(gt=0, le=MOST_MEGABYTES)]
 Days = Annotated[float, BeforeValidator(_days), Field(ge=0)]
 Share = Annotated[float, BeforeValidator(_float), Field(gt=0, le=1)]
 Count = Annotated[int, Field(ge=0, le=MOST_COUNT)]

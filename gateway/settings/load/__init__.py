@@ -96,7 +96,7 @@ def read_toml(file: FilePath) -> tuple[dict[str, Any], dict[Path, int]]:
     :raises ConfigError: no such file, no UTF-8, no TOML.
     """
     try:
-        text = file.read_text(encoding="utf-8")
+        text = file.read_text(encoding="utf-8-sig")  # some editors put a mark before it
         return tomllib.loads(text, parse_float=Decimal), positions(text)
     except OSError as error:
         reason = error.strerror or "it can't be read"

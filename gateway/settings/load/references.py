@@ -65,7 +65,7 @@ class References:
     def _read(self, name: str) -> str:
         path = self._base / Path(name).expanduser()
         try:
-            with path.open(encoding="utf-8") as file:
+            with path.open(encoding="utf-8-sig") as file:
                 value = file.read(_FILE_LIMIT).strip()
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "it is no UTF-8 text"

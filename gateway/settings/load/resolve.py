@@ -5,6 +5,7 @@ Faults found on the way join the findings; nothing here raises for what a file m
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path as FilePath
@@ -48,6 +49,9 @@ SIMULATOR_KEY = Secret("simulator")
 """The simulator takes any key, but like a real provider it wants one."""
 REASONING_SILENCE = 300.0
 """Seconds that a model which reasons may stay silent, where the file says nothing."""
+_UNSENDABLE = re.compile(r"^\s|\s$|[\x00-\x1f\x7f]")
+"""What a header's value can't have, or loses on its way."""
+
 _POSTGRES = ("postgresql", "postgres")
 
 
@@ -247,6 +251,11 @@ class Resolver:
             secret = Secret(DEMO_KEY)
         else:
             secret = self._secret(table.key) or Secret("")
+        if _UNSENDABLE.search(secret.reveal()):
+            self._findings.add(
+                (*path, "key"),
+                "has a blank at an end, a line break or a control character: no caller can send it",
+            )
         if secret.reveal() == DEMO_KEY and not is_loopback(self._config.server.host):
             self._findings.add(
                 (*path, "key"),
