@@ -138,9 +138,9 @@ HEAD = """
 url = "{url}"
 [server]
 pepper = "file:{folder}/pepper"
-[runs]
-lease_seconds = 1.5
 """
+LEASE = "[runs]\nlease_seconds = 1.5\n"
+"""Over PostgreSQL: nobody can know that a worker is dead before this is over."""
 ENDS = ("run.completed", "run.failed", "run.incomplete", "run.cancelled", "run.expired")
 
 
@@ -155,7 +155,7 @@ async def rig(folder: Path, nursery: Nursery, url: str | None = None) -> AsyncIt
         (folder / "pepper").write_text("a pepper that each start finds again, long enough")
         head = HEAD.format(url=url or f"sqlite:///{folder / 'gateway.db'}", folder=folder)
         scripted = alias("scripted", ("openai", "script"), retries=0)
-        text = head + PROVIDERS + scripted + KEYS
+        text = head + ("" if url is None else LEASE) + PROVIDERS + scripted + KEYS
         (folder / "gateway.toml").write_text(text.replace("{url}", provider.url))
         provider.script("script", TURNS, by="turn")
         one = Rig(folder, port, provider, http, nursery)

@@ -16,7 +16,8 @@ from adapters.simulator import Call, Say
 from gateway.runs.events import draft
 from tests.harness import KEY, alias, gateway
 from tests.runs.following import begin, watch
-from tests.runs.test_crash import ROOT, Rig, rig
+from tests.runs.nursery import ROOT, Nursery
+from tests.runs.test_crash import Rig, rig
 
 SECONDS = 3
 """For so long each run says something every second."""
@@ -49,9 +50,11 @@ def resident(pid: int) -> int:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096
 
 
-async def many(folder: Path, runs: int, batches: int) -> tuple[list[int], list[float]]:
+async def many(
+    folder: Path, nursery: Nursery, runs: int, batches: int
+) -> tuple[list[int], list[float]]:
     sizes, late = [], []
-    async with rig(folder) as one:
+    async with rig(folder, nursery) as one:
         config = folder / "gateway.toml"
         config.write_text(config.read_text() + SETTINGS)
         turns = [Call("tick", f'{{"seconds": {SECONDS}}}'), Say("done")]
@@ -62,21 +65,20 @@ async def many(folder: Path, runs: int, batches: int) -> tuple[list[int], list[f
             assert min(count for count, _ in found) >= 12 + SECONDS - 1
             late.append(max(worst for _, worst in found))
             await asyncio.sleep(1)
-            assert one.process is not None
-            sizes.append(resident(one.process.pid))
+            sizes.append(resident(one.process))
     return sizes, late
 
 
-async def test_every_reader_gets_every_event_in_time(tmp_path: Path) -> None:
-    _, late = await many(tmp_path, runs=60, batches=1)
+async def test_every_reader_gets_every_event_in_time(tmp_path: Path, nursery: Nursery) -> None:
+    _, late = await many(tmp_path, nursery, runs=60, batches=1)
     assert max(late) < 20
 
 
 @pytest.mark.all
 async def test_a_thousand_runs_with_a_thousand_readers_leave_nothing_behind(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, nursery: Nursery, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sizes, late = await many(tmp_path, runs=1_000, batches=5)
+    sizes, late = await many(tmp_path, nursery, runs=1_000, batches=5)
     grown = (sizes[-1] - sizes[2]) / 2_000  # by then the database's own caches are full
     with capsys.disabled():
         print(f"\n1000 runs, 1000 readers: {grown:.0f} bytes a finished run, "
