@@ -17,6 +17,7 @@ from typing import Any
 
 from adapters.canonical.events import Failed, Finished
 from adapters.canonical.faults import Fault
+from adapters.canonical.request import Request
 from adapters.registry import DIALECTS
 from gateway.flow.attempt import attempt
 from gateway.flow.books import ACCIDENT, Books
@@ -25,6 +26,7 @@ from gateway.flow.count import Counted
 from gateway.flow.merge import ChoiceSink, Merged, one_end, summed
 from gateway.flow.record import Try
 from gateway.flow.shielded import shielded
+from gateway.flow.stops import own_stops
 from gateway.routing.breaker import Admission
 from gateway.routing.plan import Candidate, Plan
 from gateway.settings.snapshot import Deployment
@@ -36,13 +38,16 @@ STOPPED = "Another choice of the same answer has failed."
 def in_parallel(call: Call, route: Plan) -> bool:
     """Whether several choices are wanted that not every target of the route gives at once."""
     several = (call.request.sampling.n or 1) > 1
-    return several and not all(_gives_several(c.target.deployment) for c in route.targets)
+    return several and not all(
+        _gives_several(c.target.deployment, call.request) for c in route.targets
+    )
 
 
-def _gives_several(deployment: Deployment) -> bool:
-    """Both the model and its provider's protocol must have choices."""
+def _gives_several(deployment: Deployment, request: Request) -> bool:
+    """Both the model and its provider's protocol must have choices, and stop them by themselves:
+    where the gateway does that, the end of one answer is the end of its call."""
     mapped = DIALECTS[deployment.provider.dialect].FIELDS["sampling.n"].state == "mapped"
-    return mapped and deployment.facts.can("n")
+    return mapped and deployment.facts.can("n") and not own_stops(request, deployment)[1]
 
 
 async def choices(call: Call, route: Plan, counted: Counted, sink: CallSink) -> Outcome:

@@ -41,6 +41,8 @@ targets = [
   { provider = "chat", model = "fault-status-500", facts = { has = ["n"] } },
   { provider = "anthropic", model = "claude-sonnet-4-6" },
 ]
+[models.no-stop]
+targets = [{ provider = "chat", model = "recite", facts = { has = ["n"], refuses = ["stop"] } }]
 """
 ALIASES = (
     alias("one-fails", ("openai", "fault-every-2-500"), retries=0),
@@ -359,3 +361,18 @@ async def test_a_probe_that_never_left_is_given_back(g: Harness) -> None:
 async def breaker(g: Harness, deployment: str) -> dict[str, Any]:
     found = (await g.get("/admin/deployments")).json()["deployments"]
     return next(row for row in found if row["deployment"] == deployment)
+
+
+async def test_choices_whose_stops_the_gateway_watches_for_are_all_given(g: Harness) -> None:
+    """The end of one answer that it cuts is the end of its call, so that each has its own."""
+    asked: dict[str, Any] = {"n": 2, "stop": "END"}
+    whole = (await g.chat("no-stop", "a b END c", **asked)).json()["choices"]
+    chunks = (await g.chat("no-stop", "a b END c", stream=True, **asked)).data()[:-1]
+    told = [choice for chunk in chunks for choice in chunk["choices"]]
+    assert [choice["finish_reason"] for choice in whole] == ["stop", "stop"]
+    for number, choice in enumerate(whole):
+        own = [one for one in told if one["index"] == number]
+        assert own[-1]["finish_reason"] == "stop"
+        streamed = "".join(one["delta"].get("content") or "" for one in own)
+        assert choice["message"]["content"] == streamed == "user: a b "
+    assert all("n" not in seen.body for seen in g.simulator.log)

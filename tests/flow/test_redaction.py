@@ -273,6 +273,31 @@ async def test_signed_reasoning_returns_as_it_was_made(g: Harness) -> None:
     assert "amy" not in g.simulator.log[-1].raw.decode()
 
 
+async def test_signed_reasoning_that_can_t_return_masked_is_left_out(g: Harness) -> None:
+    """An address that the model made up would go back as a placeholder, under a signature for
+    other words: the provider refuses that, in this turn and in all that follow."""
+    call = Calls("send", "{}", id="toolu_1")
+    g.simulator.script("claude-sonnet-4-6", [[Think("Try info@example.com."), call], Say("done")])
+    body: dict[str, Any] = {
+        "model": "reversible-anthropic",
+        "max_tokens": 3000,
+        "thinking": {"type": "enabled", "budget_tokens": 1024},
+        "tools": [{"name": "send", "input_schema": {"type": "object"}}],
+        "messages": [{"role": "user", "content": f"I am {MAIL}"}],
+    }
+    headers = {"anthropic-version": "2023-06-01"}
+    content = (await g.post("/v1/messages", body, headers=headers)).json()["content"]
+    result = {"type": "tool_result", "tool_use_id": content[-1]["id"], "content": "ok"}
+    body["messages"] += [
+        {"role": "assistant", "content": content},
+        {"role": "user", "content": [result]},
+    ]
+    second = await g.post("/v1/messages", body, headers=headers)
+    assert second.status == 200, second.body
+    assert "info@example.com" not in g.simulator.log[-1].raw.decode()
+    assert "messages[1].content[0]" in second.headers["x-gateway-dropped"]
+
+
 async def test_reasoning_that_a_chat_client_can_t_carry_returns_masked(g: Harness) -> None:
     thought = "It is <PHONE_1>, and they are <EMAIL_1>."
     call = Calls("send", '{"to": "<EMAIL_1>"}', id="toolu_1")

@@ -151,6 +151,27 @@ def test_a_restored_conversation_is_masked_to_the_same_bytes() -> None:
     assert second.messages[1].parts == (Thinking("<EMAIL_1>, then <EMAIL_2>", "s"),)
 
 
+OWN = "perhaps info@example.com"
+
+
+@pytest.mark.parametrize("reversible", [True, False])
+def test_signed_reasoning_with_a_value_of_the_model_s_own_loses_its_seal(reversible: bool) -> None:
+    """The model wrote it unmasked, so that masked it is no longer what was signed."""
+    turn = Message("assistant", (Thinking(OWN, "s", extras={"note": MAIL}), Text(MAIL)))
+    given = replace(request(Text("ask")), messages=(Message("user", (Text("ask"),)), turn))
+    thought, said = masked(Masking(SCANNER, reversible=reversible), given).messages[1].parts
+    assert thought == Thinking("perhaps <EMAIL_1>", dialect=None, extras={"note": "<EMAIL_2>"})
+    assert said == Text("<EMAIL_2>")
+
+
+def test_a_re_ask_says_signed_reasoning_as_it_was_signed() -> None:
+    masking = Masking(SCANNER, reversible=True)
+    first = masked(masking, request(Text(f"ask {MAIL}")))
+    answer = Message("assistant", (Thinking(f"{OWN}, {MAIL}", signature="s"),))
+    again = masked_again(masking, replace(first, messages=(*first.messages, answer)), 1)
+    assert again.messages[1].parts == (Thinking(f"{OWN}, <EMAIL_1>", "s"),)
+
+
 def test_only_new_messages_are_masked_again() -> None:
     masking = Masking(SCANNER, reversible=True)
     first = masked(masking, request(Text(f"call 5551234567, mail {MAIL}")))

@@ -23,10 +23,12 @@ _BORDER = "\x00"
 
 
 class Piece(NamedTuple):
-    """A text to look at. ``ours``: it came out of the gateway, so a placeholder in it is one."""
+    """A text to look at. ``ours``: it came out of the gateway, so a placeholder in it is one.
+    ``signed``: its maker takes it back only as he wrote it."""
 
     text: str
     ours: bool = False
+    signed: bool = False
 
 
 class Masking:
@@ -34,9 +36,20 @@ class Masking:
 
     :param reversible: whether originals are put back. What the caller wrote in the form of a
         placeholder is then masked itself, so that every placeholder that goes out is ours.
+
+    ``torn`` are the signed texts that hold values of the model's own: masked, they are no longer
+    what was signed.
     """
 
-    __slots__ = ("_numbers", "_placeholders", "_reversible", "_scanner", "counts", "originals")
+    __slots__ = (
+        "_numbers",
+        "_placeholders",
+        "_reversible",
+        "_scanner",
+        "counts",
+        "originals",
+        "torn",
+    )
 
     def __init__(self, scanner: Scanner, *, reversible: bool) -> None:
         self._scanner = scanner
@@ -45,6 +58,7 @@ class Masking:
         self._numbers: dict[str, int] = {}
         self.originals: dict[str, str] = {}
         self.counts: dict[str, int] = {}
+        self.torn: set[str] = set()
 
     def __repr__(self) -> str:
         return f"Masking({self.counts})"
@@ -75,9 +89,13 @@ class Masking:
     def again(self, text: str) -> str:
         """``text``, which holds values that were put back, with all of them replaced anew: those
         known from this call wherever they stand, and whatever else is found."""
+        return self.texts([Piece(self.as_said(text), ours=True)])[0]
+
+    def as_said(self, text: str) -> str:
+        """``text``, which holds values that were put back, as the model wrote it."""
         for placeholder, value in sorted(self.originals.items(), key=lambda pair: -len(pair[1])):
             text = text.replace(value, placeholder)
-        return self.texts([Piece(text, ours=True)])[0]
+        return text
 
     def original(self, text: str) -> str:
         """``text`` with the values of this call put back."""
@@ -92,10 +110,12 @@ class Masking:
         if not spans:
             return text
         parts: list[str] = []
-        done = 0
+        done, known = 0, len(self.originals)
         for start, end, kind in spans:
             parts += (text[done:start], self._placeholder(kind, text[start:end]))
             done = end
+        if piece.signed and (not self._reversible or len(self.originals) > known):
+            self.torn.add(text)
         return "".join((*parts, text[done:]))
 
     def _placeholder(self, kind: str, value: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -55,7 +55,7 @@ def masked(masking: Masking, request: Request) -> Request:
     new = masking.texts(found)
     if all(text is piece.text for text, piece in zip(new, found, strict=True)):
         return request
-    return _Walk(_next_of(iter(new))).request(request)
+    return _Walk(_next_of(iter(new)), masking.torn).request(request)
 
 
 def _next_of(texts: Iterator[str]) -> Change:
@@ -65,7 +65,7 @@ def _next_of(texts: Iterator[str]) -> Change:
 def masked_again(masking: Masking, request: Request, known: int) -> Request:
     """``request`` with the messages after the first ``known`` masked: they hold the model's own
     words with their values put back."""
-    walk = _Walk(lambda piece: masking.again(piece.text))
+    walk = _Walk(lambda p: masking.as_said(p.text) if p.signed else masking.again(p.text))
     more = tuple(walk.message(message) for message in request.messages[known:])
     return replace(request, messages=(*request.messages[:known], *more))
 
@@ -73,10 +73,11 @@ def masked_again(masking: Masking, request: Request, known: int) -> Request:
 class _Walk:
     """Passes texts through ``change``; whatever need not change is the same object after."""
 
-    __slots__ = ("_change",)
+    __slots__ = ("_change", "_torn")
 
-    def __init__(self, change: Change) -> None:
+    def __init__(self, change: Change, torn: Collection[str] = ()) -> None:
         self._change = change
+        self._torn = torn
 
     def text(self, text: str) -> str:
         return self._change(Piece(text)) if text else text
@@ -150,17 +151,22 @@ class _Walk:
         return json_text.changed(raw, self.text)
 
     def _thinking(self, part: Thinking) -> Thinking:
-        """The model's own words: a placeholder in them is one of ours."""
+        """The model's own words: a placeholder in them is one of ours. Those that were signed
+        with a value which the model had from nobody can't go back: masked, they are others."""
+        signed = part.signature is not None
 
         def ours(text: str) -> str:
-            return self._change(Piece(text, ours=True)) if text else text
+            return self._change(Piece(text, ours=True, signed=signed)) if text else text
 
         if part.summary is None:
-            return replace(part, text=ours(part.text), extras=self.tree(part.extras))
-        summary = tuple(map(ours, part.summary))
-        joined = "".join(part.summary) == part.text
-        text = "".join(summary) if joined else ours(part.text)
-        return replace(part, text=text, summary=summary, extras=self.tree(part.extras))
+            new = replace(part, text=ours(part.text), extras=self.tree(part.extras))
+        else:
+            summary = tuple(map(ours, part.summary))
+            joined = "".join(part.summary) == part.text
+            text = "".join(summary) if joined else ours(part.text)
+            new = replace(part, text=text, summary=summary, extras=self.tree(part.extras))
+        is_torn = signed and part.text in self._torn
+        return replace(new, dialect=None, signature=None, sealed=None) if is_torn else new
 
     def _media(self, part: Media) -> Media:
         source, filename = part.source, self._maybe(part.filename)
