@@ -116,11 +116,15 @@ def deleted_object(deleted_id: str, kind: Literal["response", "conversation.dele
 
 
 def item_list(items: Sequence[Json], page: Page) -> dict[str, Any]:
-    """One page of ``items``, which are whole and oldest first.
+    """One page of ``items``, which are whole and oldest first. What was sent again under its id is
+    listed once: a page that began behind the second would begin behind the first.
 
     :raises Fault: ``bad_request`` where ``after`` names none of them.
     """
-    ordered = list(items) if page.order == "asc" else list(reversed(items))
+    once: dict[str, Json] = {}
+    for item in items:
+        once.setdefault(item["id"], item)
+    ordered = list(once.values()) if page.order == "asc" else list(reversed(once.values()))
     if page.after is not None:
         places = [place for place, item in enumerate(ordered) if item["id"] == page.after]
         if not places:

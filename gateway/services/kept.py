@@ -97,7 +97,7 @@ class Conversations:
         """Begin a conversation."""
         now = self._clock.wall()
         row = Conversation(self._clock.new_id("conv_"), self._project, now, now, metadata)
-        await self._store.add_conversation(row, self._new(items))
+        await self._store.add_conversation(row, self._new(items, ()))
         return _shown(row)
 
     async def get(self, conversation_id: str) -> Json:
@@ -129,7 +129,7 @@ class Conversations:
 
     async def add(self, conversation_id: str, items: Sequence[Json]) -> Json:
         """Add items to its end."""
-        new = self._new(items)
+        new = self._new(items, await self._items(conversation_id))
         addition = Addition(conversation_id, self._project, new, self._clock.wall())
         if not await self._store.add_items(addition):
             raise unknown_conversation()
@@ -142,8 +142,15 @@ class Conversations:
             raise _unknown_item()
         return _shown(row)
 
-    def _new(self, items: Sequence[Json]) -> list[Item]:
-        return [as_item(item, self._clock.new_id(prefix(item))) for item in items]
+    def _new(self, items: Sequence[Json], before: Sequence[Item]) -> list[Item]:
+        """``items`` under their own ids; one whose id is in use already gets another."""
+        used, new = {item.id for item in before}, []
+        for data in items:
+            fresh = self._clock.new_id(prefix(data))
+            item = as_item(data, fresh)
+            new.append(Item(fresh, data) if item.id in used else item)
+            used.add(new[-1].id)
+        return new
 
     async def _row(self, conversation_id: str) -> Conversation:
         row = await self._store.conversation(self._project, conversation_id)

@@ -165,3 +165,35 @@ async def test_a_conversation_alone_may_be_answered(client: openai.AsyncOpenAI) 
     empty = await client.conversations.create()
     with pytest.raises(openai.BadRequestError, match="nothing to answer"):
         await client.responses.create(model="m-openai", conversation=empty.id)
+
+
+async def test_an_id_that_comes_again_does_not_turn_the_pages_back(
+    g: Harness, client: openai.AsyncOpenAI
+) -> None:
+    """Clients send items on with the ids that they were told; the pages went round for ever."""
+    twice = [{**said(text), "id": "msg_1"} for text in ("one", "two")]
+    made = await client.conversations.create(items=twice)  # type: ignore[arg-type]
+    await client.conversations.items.create(
+        made.id,
+        items=[{**said("three"), "id": "msg_1"}],  # type: ignore[list-item]
+    )
+    async with asyncio.timeout(20):
+        assert await texts(client, made.id) == ["one", "two", "three"], "nothing is lost"
+        pages = client.conversations.items.list(made.id, order="asc", limit=1)
+        ids = [item.id async for item in pages]
+        assert len(ids) == len(set(ids)) == 3
+
+
+async def test_an_item_that_is_sent_again_is_listed_once(client: openai.AsyncOpenAI) -> None:
+    first = await client.responses.create(model="m-chat", input=[said("hi")])  # type: ignore[list-item]
+    again = first.output[0].to_dict()
+    second = await client.responses.create(
+        model="m-chat",
+        previous_response_id=first.id,
+        input=[again, said("go on")],  # type: ignore[list-item]
+    )
+    async with asyncio.timeout(20):
+        for order in ("asc", "desc"):
+            pages = client.responses.input_items.list(second.id, order=order, limit=1)  # type: ignore[arg-type]
+            ids = [item.id async for item in pages]
+            assert len(ids) == len(set(ids)) == 3
