@@ -143,4 +143,5 @@ def _answer(message: Mapping[str, Any]) -> list[Event]:
     raw = message.get("stop_reason")
     if raw is None:
         return [*events, truncated("it ended without a stop_reason")]
-    return [*events, Finished(reason_of(raw), raw, message.get("stop_sequence"), end)]
+    stop = text_at(message, "stop_sequence")
+    return [*events, Finished(reason_of(raw), raw, stop, end)]

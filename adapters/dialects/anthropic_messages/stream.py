@@ -146,7 +146,7 @@ class Stream:
         delta = event["delta"]
         if delta.get("stop_reason") is not None:
             self._reason = delta["stop_reason"]
-            self._stop = delta.get("stop_sequence")
+            self._stop = text_at(delta, "stop_sequence")
         for place in (delta, {k: v for k, v in event.items() if k != "delta"}):
             for extras in split_extras(place):
                 self._extras.update(extras)

@@ -210,6 +210,16 @@ def test_a_name_that_is_no_text_is_none(decode, odd):
         assert isinstance(events[-1], Finished)
 
 
+@pytest.mark.parametrize("odd", [[], {"a": 1}, 5])
+def test_a_stop_sequence_that_is_no_text_is_none(decode, odd):
+    """Redacted values are put back into it, too."""
+    end = ending("end_turn")
+    told = decode(stream(START, {**end, "delta": {**end["delta"], "stop_sequence": odd}}, STOP))
+    body = {**START["message"], "stop_reason": "end_turn", "stop_sequence": odd}
+    whole = DIALECT.decoder().body(json.dumps(body).encode())
+    assert (told[-1].stop, whole[-1].stop) == (None, None)
+
+
 @pytest.mark.parametrize(
     "data",
     [
