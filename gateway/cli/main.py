@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import sys
 from collections.abc import Sequence
 
@@ -13,6 +14,9 @@ from gateway.cli.output import out, say
 
 FAMILIES = (serve, check, simulate, keys, usage, runs, backup)
 """Each has ``add(subparsers)``, which names its ``run(args) -> int``."""
+
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""A disk, a quota or a file that takes no more."""
 
 EXAMPLES = """\
 examples:
@@ -72,6 +76,9 @@ def _explained(error: Exception) -> int:
     ):
         say(f"The store can't be used: {error}")
         return Exit.UNAVAILABLE
+    if isinstance(error, OSError) and error.errno in FULL:
+        say(f"The result can't be written: {error.strerror}.")
+        return Exit.FAILED
     raise error
 
 

@@ -407,3 +407,19 @@ def test_an_empty_host_is_not_every_interface(gateway: Gateway) -> None:
     ran = gateway("serve", "--host", "")
     assert ran.code == Exit.CONFIG
     assert "server.host" in ran.err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a disk that is always full")
+@pytest.mark.parametrize("style", ["table", "json", "csv"])
+def test_a_full_disk_is_told_not_traced(
+    config: Path, command_environment: dict[str, str], style: str
+) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "gateway", "keys", "list", "--format", style],
+            cwd=config.parent, env=command_environment,
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60,
+        )  # fmt: skip
+    assert done.returncode == Exit.FAILED
+    assert done.stderr.startswith("The result can't be written: No space left on device.")
+    assert "Traceback" not in done.stderr

@@ -97,6 +97,7 @@ BAD = {
     "+++\nvariables = { _a = 'string' }\n+++\nx": "must be a letter",
     "+++\nvariables = { a = { default = 1 } }\n+++\nx": "is not a string",
     "+++\nvariables = { a = { type = 'integer', enum = ['x'] } }\n+++\nx": "values of the type",
+    "+++\nvariables = { a = { enum = [] } }\n+++\nx": "at least one value",
     "+++\nvariables = { a = { default = 2024-01-01 } }\n+++\nx": "is not a string",
     "+++\noutput = { schema = { const = 2024-01-01 } }\n+++\nx": "JSON does not have",
     "+++\noutput = { name = 'x' }\n+++\nx": "output.schema: is missing",

@@ -221,6 +221,8 @@ def _variable(row: Mapping[str, Any], where: str) -> Variable:
     for key in ("enum", "description"):
         _typed(row.get(key), _VARIABLE[key], f"{where}.{key}")
     choices = row.get("enum")
+    if choices == []:
+        raise PromptRefused(f"{where}.enum", "must hold at least one value, or nothing ever fits")
     variable = Variable(kind, UNSET, None if choices is None else tuple(choices))
     for value in choices or ():
         if not Variable(kind).fits(value):
