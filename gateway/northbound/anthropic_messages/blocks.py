@@ -130,35 +130,50 @@ def _signed(signature: str) -> Json:
 
 
 class CallBlock(Block):
-    """A tool call; free-form input of a custom tool becomes one string in an object."""
+    """A tool call. Its input is an object: free-form input of a custom tool, and arguments that
+    begin as none, become one string in it."""
 
-    __slots__ = ("_said",)
+    __slots__ = ("_begun", "_blank", "_key", "_said")
 
     def __init__(self, head: ToolCall, own: bool) -> None:
         super().__init__(head, own)
         self._said = False
-
-    @property
-    def _free(self) -> bool:
-        return bool(self.head.kind == "custom")
+        self._key = "input" if head.kind == "custom" else None
+        self._begun = self._key is not None
+        self._blank = ""
 
     def opening(self) -> Json:
         return {**answer.call_block(replace(self.head, arguments=""), own=self.own), "input": {}}
 
     def more(self, text: str, section: int) -> list[Json]:
+        if not self._begun:
+            text = self._begin(text)
         if not text:
             return []
-        piece = text
-        if self._free:
-            opening = "" if self._said else '{"input":"'
-            piece = opening + dumps(text).decode()[1:-1]
+        if self._key is None:
+            self._said = True
+            return [_partial(text)]
+        opening = "" if self._said else f'{{"{self._key}":"'
         self._said = True
-        return [_partial(piece)]
+        return [_partial(opening + dumps(text).decode()[1:-1])]
+
+    def _begin(self, text: str) -> str:
+        """What to tell of the arguments' beginning. The first character that is no blank says
+        whether they are an object; until then nothing is told, since SDKs fail at blanks alone."""
+        said = text.lstrip()
+        if not said:
+            self._blank += text
+            return ""
+        self._begun = True
+        if said[0] == "{":
+            return said
+        self._key = answer.UNPARSED
+        return self._blank + text
 
     def closing(self) -> list[Json]:
-        if self._free:
-            return [_partial('"}' if self._said else '{"input":""}')]
-        return [] if self._said else [_partial("")]
+        if self._key is None:
+            return [] if self._said else [_partial("")]
+        return [_partial('"}' if self._said else f'{{"{self._key}":""}}')]
 
 
 def _partial(piece: str) -> Json:

@@ -104,6 +104,27 @@ def test_ids_and_models(sent):
     assert sent([Started(None, None), DONE])[0]["message"]["model"] == "alias"
 
 
+def test_arguments_that_are_no_object_come_as_in_a_whole_answer(judge, written):
+    """The vendor's SDK reads each delta as a part of an object, and ends at anything else."""
+    events = [
+        START,
+        *call(0, "wea", 'ther in "北"\n'),
+        *call(1, "[1", "]"),
+        *call(2, " \n", "null"),
+        *call(3, " ", '{"a":', "1}"),
+        *call(4),
+        DONE,
+    ]
+    inputs = [block.input for block in judge(written(events)).content]
+    assert inputs == [
+        {"unparsed_arguments": 'weather in "北"\n'},
+        {"unparsed_arguments": "[1]"},
+        {"unparsed_arguments": " \nnull"},
+        {"a": 1},
+        {},
+    ]
+
+
 @pytest.mark.parametrize(
     ("finished", "dialect", "shown"),
     [
