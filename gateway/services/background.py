@@ -65,7 +65,12 @@ class Background:
             outside=outside,
         )
         digest = hashlib.sha256(body).digest()
-        return await self._runs.begin(self._principal, spec, key=key, digest=digest)
+        row = await self._runs.begin(self._principal, spec, key=key, digest=digest)
+        if outside["conversation"] is not None:
+            began = await _outside(self._store, row)
+            if began.get("holder") == outside["holder"]:  # not one that was begun before
+                kept.hand_over()
+        return row
 
     async def find(self, response_id: str) -> RunRow | None:
         """The run behind a response, if it was made in the background and is still there."""
@@ -167,10 +172,10 @@ async def settle(store: Store, run_id: str, clock: Clock) -> None:
     response, now, new_id = await told(store, row), clock.wall(), clock.new_id
     given = _given(outside)
     made = [as_item(item, new_id(prefix(item))) for item in response.get("output") or ()]
-    conversation = outside["conversation"]
+    conversation, holder = outside["conversation"], outside.get("holder")
     addition = None
     if conversation is not None and response["status"] != "failed":
-        addition = Addition(conversation, birth.project, (*given, *made), now, run_id)
+        addition = Addition(conversation, birth.project, (*given, *made), now, holder)
     kept = KeptResponse(
         id=response_id,
         project=birth.project,
@@ -184,6 +189,8 @@ async def settle(store: Store, run_id: str, clock: Clock) -> None:
         end_user=birth.end_user,
     )
     await store.keep_response(kept, addition)
+    if conversation is not None and addition is None and holder is not None:
+        await store.release_conversation(conversation, holder)
 
 
 def _given(outside: Json) -> list[Item]:

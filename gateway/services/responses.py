@@ -162,9 +162,14 @@ class Session:
             "thread": None if self._chain is None else self._chain.last.thread,
             "previous": memory.previous,
             "conversation": memory.conversation,
+            "holder": self._holder,
             "items": list(memory.items),
             "ids": [as_item(item, new_id(prefix(item))).id for item in memory.items],
         }
+
+    def hand_over(self) -> None:
+        """Leave the conversation held: whoever keeps the answer lets it go, under ``holder``."""
+        self._held = None
 
     async def keep(self, response: Mapping[str, Any]) -> None:
         """Write the answer down, to its end even if the caller leaves meanwhile.

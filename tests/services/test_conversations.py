@@ -16,6 +16,8 @@ WEATHER = {
     "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
 }
 
+WORKING = ("queued", "in_progress")
+
 
 def said(text: str) -> dict[str, Any]:
     return {"type": "message", "role": "user", "content": text}
@@ -197,3 +199,32 @@ async def test_an_item_that_is_sent_again_is_listed_once(client: openai.AsyncOpe
             pages = client.responses.input_items.list(second.id, order=order, limit=1)  # type: ignore[arg-type]
             ids = [item.id async for item in pages]
             assert len(ids) == len(set(ids)) == 3
+
+
+@pytest.mark.parametrize("end", ["completed", "cancelled", "failed"])
+async def test_a_response_in_the_background_has_the_conversation_until_it_ends(
+    g: Harness, client: openai.AsyncOpenAI, end: str
+) -> None:
+    made = await client.conversations.create()
+    model = "cut" if end == "failed" else "slow"
+    begun = await client.responses.create(
+        model=model, input="first", conversation=made.id, background=True
+    )
+    if end != "failed":
+        with pytest.raises(openai.ConflictError) as locked:
+            await client.responses.create(model="m-chat", input="second", conversation=made.id)
+        assert locked.value.code == "conversation_locked"
+    if end == "cancelled":
+        await client.responses.cancel(begun.id)
+    async with asyncio.timeout(20):
+        while (found := await client.responses.retrieve(begun.id)).status in WORKING:
+            await asyncio.sleep(0.05)
+        assert found.status == end
+        while True:  # it is kept, and the conversation let go, right after its end
+            try:
+                await client.responses.create(model="m-chat", input="third", conversation=made.id)
+                break
+            except openai.ConflictError:
+                await asyncio.sleep(0.05)
+    said_first = end != "failed"
+    assert ("first" in await texts(client, made.id)) is said_first
