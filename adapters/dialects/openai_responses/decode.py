@@ -66,9 +66,10 @@ class Output:
     ``called``: the answer asks for a tool of the caller's; ``refused``: the model declined.
     """
 
-    __slots__ = ("_items", "_slots", "called", "refused")
+    __slots__ = ("_items", "_open", "_slots", "called", "refused")
 
     def __init__(self) -> None:
+        self._open: dict[Position, object] = {}
         self._slots: dict[Key, _Slot] = {}
         self._items: dict[Position, Item] = {}
         self.called = False
@@ -86,6 +87,7 @@ class Output:
         text, because only that says whether it is a summary."""
         self._items[position] = item
         kind = optional_text(item, "type")
+        self._open[position] = kind
         if kind in ("message", "reasoning") or (position, 0) in self._slots:
             return []
         if kind in CALL_FIELD:
@@ -175,7 +177,20 @@ class Output:
     def finish(self, position: Position, item: Item) -> list[Event]:
         """An item is complete: everything of it that has not been told yet."""
         self._items[position] = item
+        self._open.pop(position, None)
         return _FINISH.get(str(item.get("type")), Output._finish_opaque)(self, position, item)
+
+    def finish_rest(self, items: list[dict[str, Any]]) -> list[Event]:
+        """The whole ``output`` has come: what it says of items that were announced, and of which
+        nothing has said that they are complete."""
+        if not self._open:
+            return []
+        unfinished = [
+            (position, item)
+            for position, item in enumerate(items)
+            if position in self._open and self._open[position] == item.get("type")
+        ]
+        return [event for place, item in unfinished for event in self.finish(place, item)]
 
     def _finish_message(self, position: Position, item: Item) -> list[Event]:
         if item.get("role", "assistant") != "assistant":

@@ -159,6 +159,7 @@ class ResponsesDecoder:
     def _end(self, response: Json, status: str | None) -> list[Event]:
         events: list[Event] = []
         items = list_at(response, "output")
+        events += self._output.finish_rest(items)
         if self._output.empty:
             for position, item in enumerate(items):
                 events += self._output.finish(position, item)

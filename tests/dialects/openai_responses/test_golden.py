@@ -11,6 +11,7 @@ import pytest
 from adapters.canonical import grammar
 from adapters.canonical.completion import fold
 from adapters.canonical.events import Failed, Verbatim
+from adapters.canonical.parts import Thinking, ToolCall
 from adapters.dialects.openai_responses import DIALECT
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "openai_responses"
@@ -142,3 +143,30 @@ def test_an_error_that_only_its_line_calls_one(decode: Any) -> None:
     events = decode([b"event: error\ndata: %s\n\n" % json.dumps(error).encode()], verbatim=True)
     assert events[-1].fault.kind == "upstream_rate_limited"
     assert not any(isinstance(event, Verbatim) for event in events), "nobody passes it on"
+
+
+def test_items_that_only_the_end_finishes(decode: Any) -> None:
+    """Announced, then no ``done``: what is missing of them stands in the response."""
+    call = {"type": "function_call", "id": "fc", "call_id": "c", "name": "f", "arguments": "{}"}
+    thought = {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "ENC"}
+    nameless = {"type": "function_call", "id": "fc", "arguments": ""}
+    said = {"type": "message", "content": [{"type": "output_text", "text": "Hi"}]}
+    added = "response.output_item.added"
+    frames = [
+        {"type": added, "output_index": 0, "item": {**thought, "encrypted_content": "not yet"}},
+        {"type": added, "output_index": 1, "item": nameless},
+        {"type": "response.output_item.done", "output_index": 2, "item": said},
+        {
+            "type": "response.completed",
+            "response": {"status": "completed", "output": [thought, call, said]},
+        },
+    ]
+    events = decode([b"".join(b"data: %s\n\n" % json.dumps(f).encode() for f in frames)])
+    grammar.check(events)
+    answer = fold(events)
+    assert answer.text == "Hi"
+    assert events[-1].reason == "tool_calls"
+    assert [(part.name, part.arguments) for part in answer.parts if isinstance(part, ToolCall)] == [
+        ("f", "{}")
+    ]
+    assert [part.sealed for part in answer.parts if isinstance(part, Thinking)] == ["ENC"]
