@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 from gateway.cli.books import add_store, with_store
 from gateway.cli.exits import CommandError, Exit
 from gateway.cli.family import below
+from gateway.cli.numbers import count
 from gateway.cli.output import out, say, show
 from gateway.cli.periods import future, shown
-from gateway.settings.bounds import MOST_COUNT, MOST_USD, fit_name
+from gateway.settings.bounds import MOST_USD, fit_name
 from gateway.settings.money import dollars, nano
 
 if TYPE_CHECKING:
@@ -62,9 +63,9 @@ def _add_create(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--project", type=_name, default="default", help="the tenant it belongs to (default)"
     )
     create.add_argument("--models", metavar="A,B", type=_names, help="only these (all)")
-    create.add_argument("--rpm", metavar="N", type=_count, help="requests a minute")
-    create.add_argument("--tpm", metavar="N", type=_count, help="tokens a minute")
-    create.add_argument("--concurrent", metavar="N", type=_count, help="requests at once")
+    create.add_argument("--rpm", metavar="N", type=count, help="requests a minute")
+    create.add_argument("--tpm", metavar="N", type=count, help="tokens a minute")
+    create.add_argument("--concurrent", metavar="N", type=count, help="requests at once")
     create.add_argument("--usd-per-day", metavar="USD", type=_nano, help="spent a day (UTC)")
     create.add_argument("--usd-per-month", metavar="USD", type=_nano, help="spent a month (UTC)")
     create.add_argument("--usd-total", metavar="USD", type=_nano, help="spent in all")
@@ -232,12 +233,6 @@ def _names(text: str) -> tuple[str, ...]:
     if not names:
         raise argparse.ArgumentTypeError("name at least one model, or leave it out for all")
     return names
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) > MOST_COUNT:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 0 to {MOST_COUNT}")
-    return int(text)
 
 
 def _nano(text: str) -> int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gateway.cli.books import add_store
 from gateway.cli.exits import CommandError, Exit
+from gateway.cli.numbers import count
 from gateway.cli.output import out, say, show
 from gateway.cli.periods import shown as moment
 from gateway.cli.run_books import add_run, with_ledger
@@ -26,7 +27,7 @@ def add(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("--project", default="default", help="of this project (default)")
     parser.add_argument("--status", help="only those that are so: waiting, failed, … (all)")
     parser.add_argument("--agent", help="only those of this agent (all)")
-    parser.add_argument("--limit", type=int, default=20, help="at most (20)")
+    parser.add_argument("--limit", type=count, default=20, help="at most (20)")
     parser.add_argument("--format", choices=("table", "json", "csv"), default="table")
     add_store(parser)
     parser.set_defaults(run=listed)

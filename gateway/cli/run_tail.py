@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any
 
 from gateway.cli.exits import CommandError, Exit
+from gateway.cli.numbers import count
 from gateway.cli.output import out, painted, say
 from gateway.cli.run_books import add_run, with_ledger
 from gateway.cli.timeline import TONES, line
@@ -48,7 +49,7 @@ def add(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     add_run(parser)
     parser.add_argument("--url", help="follow it over HTTP, with $GATEWAY_KEY (from the books)")
     parser.add_argument(
-        "--after", type=int, default=0, metavar="SEQ", help="begin after this event"
+        "--after", type=count, default=0, metavar="SEQ", help="begin after this event"
     )
     parser.add_argument("--json", action="store_true", help="print the events as they are")
     parser.set_defaults(run=run)

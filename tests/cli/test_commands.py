@@ -423,3 +423,13 @@ def test_a_full_disk_is_told_not_traced(
     assert done.returncode == Exit.FAILED
     assert done.stderr.startswith("The result can't be written: No space left on device.")
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("number", ["-1", "x", "1.5", "9" * 20, "9" * 5_000])
+@pytest.mark.parametrize("arguments", [("list", "--limit"), ("tail", "run_1", "--after")], ids=str)
+def test_numbers_that_the_books_do_not_know(
+    gateway: Gateway, arguments: tuple[str, ...], number: str
+) -> None:
+    ran = gateway("runs", *arguments[:-1], f"{arguments[-1]}={number}")
+    assert ran.code == Exit.USAGE
+    assert "is no whole number from 0 to" in ran.err
