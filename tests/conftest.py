@@ -119,7 +119,8 @@ class RawProvider:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for writer in self._writers:
-            writer.transport.abort()
+            if writer.get_extra_info("socket").fileno() != -1:  # else asyncio's abort() may break
+                writer.transport.abort()
             with contextlib.suppress(ConnectionError):
                 await writer.wait_closed()
 

@@ -77,10 +77,13 @@ class Front:
             await asyncio.sleep(0.005)
 
     async def stop(self) -> None:
-        """Cut every connection and stop listening."""
+        """Stop listening and cut every connection: in this order, or a call that is made again at
+        once is taken by a server that is about to end."""
         if self._server is None or self._task is None:
             return
         self._server.should_exit = self._server.force_exit = True
+        for listener in self._server.servers:
+            listener.close()
         for connection in list(self._server.server_state.connections):
             connection.transport.abort()  # type: ignore[union-attr]
         await self._task
