@@ -119,7 +119,7 @@ class RawProvider:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for writer in self._writers:
-            if writer.get_extra_info("socket").fileno() != -1:  # else asyncio's abort() may break
+            with contextlib.suppress(AttributeError):  # asyncio's own, where it is closed already
                 writer.transport.abort()
             with contextlib.suppress(ConnectionError):
                 await writer.wait_closed()
