@@ -24,6 +24,7 @@ from gateway.runs.bench import Bench
 from gateway.runs.ending import said, unmade
 from gateway.runs.events import Draft, draft
 from gateway.runs.ledger import Lost, Tape
+from gateway.runs.shares import may_begin
 from gateway.runs.spec import RunSpec
 from gateway.runs.state import Call, Run
 from gateway.runs.status import ENDED, WORK
@@ -75,10 +76,10 @@ class ChildRuns:
             return [_failed(call, f"Agents may call each other {MAX_DEPTH} deep at most.")]
         run_id = child_id(run.id, call.call_id)
         arguments = read(call.arguments, tool.parameters, self._bench.check)
-        if call.child is None and not await tape.record(
-            [intent(run, call, arguments, tool, child=run_id)]
-        ):
-            return []  # the run has ended meanwhile
+        if call.child is None:
+            told = intent(run, call, arguments, tool, child=run_id)
+            if not await tape.record(lambda now: [told] if may_begin(now, call.call_id) else []):
+                return []  # another has begun with what was left, or the run is to end
         row = await self._bench.ledger.store.run(run_id)
         if row is None:
             row = await self._create(tape, call, run_id, arguments)

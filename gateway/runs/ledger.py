@@ -43,7 +43,7 @@ Command = Callable[[Run], Sequence[Draft]]
 """What to write, seen from a state; nothing if all is as it should be. May raise a fault."""
 
 Facts = Sequence[Draft] | Callable[[Run], Sequence[Draft]]
-"""What has happened; or how that is told in the state in which it is written."""
+"""What has happened; or what is told of it in the state in which it is written, if anything."""
 
 
 class Lost(Exception):
@@ -155,7 +155,7 @@ class Tape:
 
     async def record(self, facts: Facts) -> bool:
         """Write facts: whatever else has happened, these have too. ``False`` where the run has
-        ended meanwhile and nobody wants them any more.
+        ended meanwhile and nobody wants them any more, or where nothing is to be told as it stands.
 
         :raises Lost: the claim is lost.
         :raises Fault: ``store_unavailable``, after some patience.
@@ -166,6 +166,8 @@ class Tape:
         async with self._lock:
             while self.run.status not in ENDED:
                 drafts = facts(self.run) if callable(facts) else facts
+                if not drafts:
+                    return False
                 try:
                     if await self._write(drafts, None):
                         return True

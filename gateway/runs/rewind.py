@@ -17,6 +17,7 @@ from gateway.runs.deciders import decide
 from gateway.runs.events import Draft, Event
 from gateway.runs.fold import evolve
 from gateway.runs.judge import find_tool
+from gateway.runs.shares import may_begin
 from gateway.runs.state import Run
 from gateway.runs.status import Illegal
 
@@ -114,7 +115,7 @@ def _wanted(run: Run, event: Event, asked: set[str]) -> bool:
         return True
     found = _effect(event).key in asked
     asked.discard(_effect(event).key)
-    return found
+    return found and (event.type != "tool.intent" or may_begin(run, event.data["call_id"]))
 
 
 def _effect(event: Event) -> Effect:

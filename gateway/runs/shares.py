@@ -79,6 +79,12 @@ def admitted(run: Run, ready: list[Call]) -> list[Call]:
     return [call for call in ready if call.tries or call.call_id in may_begin]
 
 
+def may_begin(run: Run, call_id: str) -> bool:
+    """Whether a call that was admitted a moment ago is so still: what began meanwhile counts, and
+    nothing begins in a run that is to be cancelled."""
+    return run.status == "running" and bool(admitted(run, [run.calls[call_id]]))
+
+
 def _next(run: Run, thread: Thread) -> Iterator[Call]:
     asked = run.asked(thread)
     fresh = [call for call in asked if call.phase in ("new", "granted") and not call.tries]

@@ -21,6 +21,7 @@ from gateway.runs.ending import said
 from gateway.runs.events import Draft, draft
 from gateway.runs.judge import Case, approval, find_tool
 from gateway.runs.ledger import Tape
+from gateway.runs.shares import may_begin
 from gateway.runs.state import Call, Run
 from gateway.tools.base import Tool, ToolContext, ToolOutcome, ToolSpec
 from gateway.tools.caps import capped_outcome
@@ -109,7 +110,8 @@ class ToolCalls:
     async def _do(self, call: Call, tool: Tool) -> None:
         spec, run = tool.spec, self._tape.run
         arguments = read(call.arguments, spec.parameters, self._bench.check)
-        if not await self._tape.record([intent(run, call, arguments, spec)]):
+        told = intent(run, call, arguments, spec)
+        if not await self._tape.record(lambda now: [told] if may_begin(now, call.call_id) else []):
             return
         progress = _Progress(self._tape, call)
         loop = asyncio.get_running_loop()

@@ -25,7 +25,7 @@ from tests.runs.tools import slow, spy, use
 SCRIPTED = alias("scripted", ("openai", "script"), retries=0)
 TURN = 100
 """Tokens of each turn here."""
-FLOWS = 24
+FLOWS = 72
 AT_ONCE = 6
 TOKENS = (None, 1, 150, 300, 301, 500, 800, 1500, 3000)
 TOOL_CALLS = (None, 0, 1, 2, 3, 5, 8, 20)

@@ -213,6 +213,41 @@ async def test_nodes_at_once_make_no_call_too_many(tmp_path: Path, calls: int) -
         assert (run["status"], run["reason"], len(tool.calls)) == ("incomplete", "budget", calls)
 
 
+async def test_a_call_is_counted_before_the_next_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two agents want the last call at the same moment, while the books are slow: the first in the
+    workflow, who asks a little later, is not given what the other has begun with."""
+    async with gateway(tmp_path, SCRIPTED, OTHER) as g:
+        use(g, tool := spy("t", slow(0.1)))
+        call = turn(Call("t", "{}"))
+        g.simulator.script("script", [replace(call, pace=0.15), turn(Say("done"))])
+        g.simulator.script("other", [call, turn(Say("done"))])
+        write = g.state.store.add_run_events
+
+        async def slow_write(addition: Any) -> Any:
+            await asyncio.sleep(0.1)
+            return await write(addition)
+
+        monkeypatch.setattr(g.state.store, "add_run_events", slow_write)
+        nodes = {
+            name: {
+                "kind": "agent",
+                "agent": {"name": name, "model": model, "tools": ["t"]},
+                "prompt": "go",
+            }
+            for name, model in (("a", "scripted"), ("b", "other"))
+        }
+        output = [{"from": f"/nodes/{name}"} for name in nodes]
+        body = {"workflow": {"nodes": nodes, "output": output}, "budget": {"tool_calls": 1}}
+        run_id = await begin(g, body)
+        await watch(g, run_id)
+        run = await read(g, run_id)
+        assert (run["status"], run["reason"], len(tool.calls)) == ("incomplete", "budget", 1)
+        tape = await g.state.runs.bench.ledger.read(run_id, 0)
+        assert replay(tape, g.state.runs.bench.check) is None
+
+
 # children that wait, and children that are cut
 
 
