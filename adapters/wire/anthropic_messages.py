@@ -8,7 +8,7 @@ parts and back, without loss: what the canonical words do not know stays in ``ex
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from adapters.canonical.events import Reason, Usage
@@ -75,9 +75,26 @@ def reason_of(raw: str) -> Reason:
 # --------------------------------------------------------------------------- usage
 
 
+_APART = ("compaction", "advisor_message")
+"""Iterations that are charged for and that the usage object's own counts leave out; all others
+are parts of them."""
+
+_CLASSES = ("input", "cache_read", "cache_write", "output", "reasoning", "cache_write_1h")
+
+
 def usage_of(raw: Mapping[str, Any]) -> Usage:
-    """A usage object as disjoint, validated classes. ``input_tokens`` already leaves out what
-    was read from or written to the cache, so the classes are taken as they stand."""
+    """All that a usage object says was used: its own counts and those of iterations that these
+    leave out. What another model used, as an advisor does, counts like this model's own."""
+    usage, iterations = _counted(raw), raw.get("iterations")
+    if not isinstance(iterations, list) or None in (usage.input, usage.output):
+        return usage
+    apart = [one for one in iterations if isinstance(one, dict) and one.get("type") in _APART]
+    return _summed([usage, *map(_counted, apart)]) if apart else usage
+
+
+def _counted(raw: Mapping[str, Any]) -> Usage:
+    """One object's counts as disjoint, validated classes. ``input_tokens`` already leaves out
+    what was read from or written to the cache, so the classes are taken as they stand."""
     counts = Counts(raw)
     written = counts.take("cache_creation_input_tokens")
     output = counts.take("output_tokens")
@@ -90,6 +107,20 @@ def usage_of(raw: Mapping[str, Any]) -> Usage:
         cache_write_1h=counts.part(written, "cache_creation", "ephemeral_1h_input_tokens"),
         raw=raw,
         invalid=counts.invalid,
+    )
+
+
+def _summed(usages: Sequence[Usage]) -> Usage:
+    """The first one with what the others used beside it; a class that none has stays unknown."""
+
+    def total(name: str) -> int | None:
+        found = [number for one in usages if (number := getattr(one, name)) is not None]
+        return sum(found) if found else None
+
+    return Usage(
+        **{name: total(name) for name in _CLASSES},
+        raw=usages[0].raw,
+        invalid=any(one.invalid for one in usages),
     )
 
 

@@ -109,7 +109,7 @@ def consumed(prepared: Prepared, meter: Meter, fault: Fault | None) -> Consumed:
     price = prepared.facts.price
     seen = meter.usage
     proven = isinstance(meter.terminal, Finished)
-    if proven and seen is not None and not seen.invalid and seen.output is not None:
+    if proven and seen is not None and not seen.invalid and None not in (seen.input, seen.output):
         return Consumed(seen, "provider", cost(seen, price))
     if fault is not None and _unbilled(fault, meter):
         return Consumed(Usage(), "unknown", 0)
@@ -128,12 +128,13 @@ def _unbilled(fault: Fault, meter: Meter) -> bool:
 def _estimated(prepared: Prepared, meter: Meter, seen: Usage | None) -> Usage:
     """The provider's numbers where it gave usable ones, our own where it did not."""
     output = -(-meter.output_bytes // 4)
-    if seen is None or seen.invalid or seen.input is None:
-        return Usage(
-            input=prepared.estimated_input, output=output, invalid=seen is not None and seen.invalid
-        )
-    reported = seen.output if seen.output is not None else 0
-    return replace(seen, output=max(reported, output))
+    if seen is None or seen.invalid:
+        return Usage(prepared.estimated_input, output=output, invalid=seen is not None)
+    fresh = seen.input
+    if fresh is None:
+        known = (seen.cache_read or 0) + (seen.cache_write or 0)
+        fresh = max(0, prepared.estimated_input - known)
+    return replace(seen, input=fresh, output=max(seen.output or 0, output))
 
 
 def status_of(fault: Fault | None, meter: Meter, *, committed: bool) -> Status:

@@ -297,6 +297,15 @@ def test_without_usable_numbers_what_was_seen_is_estimated(usage: Usage | None) 
     assert found.usage.input == (7 if believed else 50)
 
 
+def test_output_without_input_is_no_whole_bill() -> None:
+    """What was not told of the input is estimated: it is not free."""
+    told = UsageReported(Usage(output=9, reasoning=4))
+    found = consumed(prepared(), metered(*SAID, told, DONE), None)
+    assert (found.source, found.usage) == ("estimated", Usage(input=50, output=9, reasoning=4))
+    part = UsageReported(Usage(cache_read=20, output=9))
+    assert consumed(prepared(), metered(part, DONE), None).usage.prompt == 50
+
+
 def test_a_cut_takes_what_was_reported_and_what_was_seen_since() -> None:
     """Messages tell the input at the start, and one token of output."""
     fault = Fault("stream_truncated", "cut")

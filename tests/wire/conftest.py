@@ -236,8 +236,11 @@ def _judge_messages(recording: Recording) -> Told:
     else:
         message = client.create(**ask)
     blocks = message.content
-    used = message.usage
-    cached, details = used.cache_read_input_tokens or 0, used.output_tokens_details
+    used, details = message.usage, message.usage.output_tokens_details
+    apart = [one for one in used.iterations or () if one.type in ("compaction", "advisor_message")]
+    charged = [used, *apart]  # the SDK: what these used is not in the usage's own counts
+    cached = sum(one.cache_read_input_tokens or 0 for one in charged)
+    written = sum(one.cache_creation_input_tokens or 0 for one in charged)
     return Told(
         ("".join(block.text for block in blocks if block.type == "text"),),
         "",
@@ -245,9 +248,9 @@ def _judge_messages(recording: Recording) -> Told:
         tuple((0, b.id, b.name, b.input) for b in blocks if b.type == "tool_use"),
         MESSAGES_REASONS[message.stop_reason],
         (
-            used.input_tokens + cached + (used.cache_creation_input_tokens or 0),
+            sum(one.input_tokens for one in charged) + cached + written,
             cached,
-            used.output_tokens,
+            sum(one.output_tokens for one in charged),
             (details and details.thinking_tokens) or 0,
         ),
     )

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adapters.canonical.events import Usage
+from adapters.wire import anthropic_messages
 from adapters.wire.openai_responses import usage_of
 from adapters.wire.usage import MAX_TOKENS, Counts, count
 
@@ -53,3 +59,50 @@ def test_classes_are_disjoint_and_never_negative(raw: dict[str, object]) -> None
         assert usage.prompt == raw["input_tokens"]
     if usage.output is not None and usage.reasoning is not None:
         assert usage.reasoning <= usage.output
+
+
+# ------------------------------------------------------------------- Anthropic's iterations
+
+
+def iteration(kind: str, fresh: int, output: int, **more: Any) -> dict[str, Any]:
+    counts = {"input_tokens": fresh, "output_tokens": output, "cache_read_input_tokens": 0}
+    return {"type": kind, **counts, **more}
+
+
+def used(*iterations: Any) -> Usage:
+    """What a usage object with these iterations says; its own counts are 100 and 10."""
+    raw = {"input_tokens": 100, "output_tokens": 10, "cache_read_input_tokens": 5}
+    told = anthropic_messages.usage_of({**raw, "iterations": list(iterations)})
+    return replace(told, raw=None)
+
+
+OWN = Usage(input=100, cache_read=5, output=10)
+
+
+@pytest.mark.parametrize("kind", ["message", "fallback_message", "of another day"])
+def test_iterations_that_the_own_counts_hold_are_counted_once(kind: str) -> None:
+    assert used(iteration(kind, 100, 10), iteration(kind, 0, 0)) == OWN
+
+
+def test_a_compaction_is_charged_for_beside_the_own_counts() -> None:
+    hour = {"cache_creation_input_tokens": 40, "cache_creation": {"ephemeral_1h_input_tokens": 30}}
+    assert used(
+        iteration("compaction", 9_000, 700, **hour), iteration("message", 100, 10)
+    ) == Usage(input=9_100, cache_read=5, cache_write=40, output=710, cache_write_1h=30)
+
+
+def test_what_an_advisor_read_and_wrote_counts() -> None:
+    advised = iteration("advisor_message", 2543, 18, model="claude-opus-4-8")
+    assert used(iteration("message", 100, 10), advised) == Usage(
+        input=2643, cache_read=5, output=28
+    )
+
+
+def test_nonsense_in_an_iteration_is_invalid_and_odd_ones_are_nothing() -> None:
+    assert used(iteration("compaction", -1, 3)).invalid
+    assert used(7, None, {"type": ["compaction"]}, {}) == OWN
+
+
+def test_iterations_do_not_stand_in_for_counts_that_are_missing() -> None:
+    raw = {"output_tokens": 10, "iterations": [iteration("compaction", 900, 7)]}
+    assert anthropic_messages.usage_of(raw).input is None
