@@ -16,7 +16,7 @@ from gateway.cli.family import below
 from gateway.cli.numbers import count
 from gateway.cli.output import out, say, show
 from gateway.cli.periods import future, shown
-from gateway.settings.bounds import MOST_USD, fit_name
+from gateway.settings.bounds import fit_name, fit_usd
 from gateway.settings.money import dollars, nano
 
 if TYPE_CHECKING:
@@ -237,9 +237,9 @@ def _names(text: str) -> tuple[str, ...]:
 
 def _nano(text: str) -> int:
     try:
-        amount = Decimal(text)
-    except InvalidOperation:
-        amount = Decimal(-1)
-    if not amount.is_finite() or not 0 <= amount <= MOST_USD:
-        raise argparse.ArgumentTypeError(f"{text!r} is no amount of dollars from 0 to {MOST_USD}")
-    return nano(amount)
+        return nano(fit_usd(Decimal(text)))
+    except InvalidOperation:  # no number, or not a number
+        wrong = "must be a number"
+    except ValueError as error:
+        wrong = str(error)
+    raise argparse.ArgumentTypeError(f"{text!r} is no amount: it {wrong}")

@@ -12,6 +12,7 @@ from gateway.cli.numbers import count
 from gateway.cli.output import out, say, show
 from gateway.cli.periods import shown as moment
 from gateway.cli.run_books import add_run, with_ledger
+from gateway.runs.status import STATUSES
 from gateway.settings.money import dollars
 
 if TYPE_CHECKING:
@@ -25,7 +26,9 @@ def add(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """``list`` and ``show``."""
     parser = actions.add_parser("list", help="list runs", description="List runs, newest first.")
     parser.add_argument("--project", default="default", help="of this project (default)")
-    parser.add_argument("--status", help="only those that are so: waiting, failed, … (all)")
+    parser.add_argument(
+        "--status", metavar="STATUS", choices=STATUSES, help=f"only {', '.join(STATUSES)} (all)"
+    )
     parser.add_argument("--agent", help="only those of this agent (all)")
     parser.add_argument("--limit", type=count, default=20, help="at most (20)")
     parser.add_argument("--format", choices=("table", "json", "csv"), default="table")

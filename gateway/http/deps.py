@@ -30,6 +30,24 @@ def state_of(request: Request) -> State:
     return state
 
 
+LISTS = frozenset({"include", "include[]"})
+"""Parameters of a query that clients repeat. The others are read once: of two values of one,
+either could be what was meant."""
+
+
+def once(request: Request) -> None:
+    """Refuse a parameter that is there twice.
+
+    :raises Fault: ``bad_request`` with ``param``.
+    """
+    names = [name for name, _ in request.query_params.multi_items()]
+    for name in names:
+        if name not in LISTS and names.count(name) > 1:
+            told = name if name.isascii() and name.isidentifier() else None
+            text = f"The query has {told or 'a parameter'} more than once; it is read once."
+            raise Fault("bad_request", text, param=told)
+
+
 def _principal(role: Role) -> Callable[[Request], Principal]:
     def authenticate(request: Request) -> Principal:
         state = state_of(request)
@@ -41,6 +59,7 @@ def _principal(role: Role) -> Callable[[Request], Principal]:
                 f"The key {principal.key_name!r} is a caller's key; this path needs an admin key.",
                 code="admin_only",
             )
+        once(request)
         return principal
 
     return authenticate

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 
 from adapters.canonical.faults import Fault
 from adapters.wire.json import dumps
-from gateway.http.deps import Caller, Gateway, state_of
+from gateway.http.deps import Caller, Gateway, once, state_of
 from gateway.http.following import EventStream, Reading, plain_frames
 from gateway.http.idempotent import own_key
 from gateway.http.kept import Body
@@ -135,9 +135,11 @@ async def _reader(run_id: str, request: Request, state: Gateway) -> RunRow:
     token = request.query_params.get("token")
     if token is not None:
         await check_token(state.store, token, run_id, state.runtime.clock.wall())
+        once(request)
         return await state.runs.row(run_id, None)
     headers = {name.lower(): value for name, value in request.headers.items()}
     principal: Principal = state.keyring.authenticate(headers, state.runtime.clock.wall())
+    once(request)
     return await state.runs.get(principal, run_id)
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
 from gateway.runs.spec import Budget
-from gateway.settings.money import NANO, dollars
+from gateway.settings.money import NANO, dollars, nano
 
 THRESHOLDS = (0.5, 0.8)
 """Shares of a budget at which subscribers are told."""
@@ -106,7 +107,7 @@ def more(budget: Budget, added: Mapping[str, Any]) -> Budget:
 
     usd = added.get("usd")
     return Budget(
-        nano=grown(budget.nano, None if usd is None else round(float(usd) * NANO)),
+        nano=grown(budget.nano, None if usd is None else nano(Decimal(str(usd)))),
         tokens=grown(budget.tokens, added.get("tokens")),
         tool_calls=grown(budget.tool_calls, added.get("tool_calls")),
         seconds=grown(budget.seconds, added.get("seconds")),

@@ -115,6 +115,9 @@ class Background:
         row = await self.find(response_id)
         if row is None:
             return False
+        if row.standing.status not in ENDED:
+            text = "The response is still being made. Cancel it first, then delete it."
+            raise Fault("conflict", text)
         await self._runs.delete(self._principal, row.birth.id)
         return True
 

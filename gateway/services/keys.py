@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from adapters.canonical.faults import Fault
 from gateway.policy.auth import Principal, new_key
 from gateway.services.state import State
-from gateway.settings.bounds import LONGEST, MOST_COUNT, MOST_USD, fit_name
+from gateway.settings.bounds import LONGEST, MOST_COUNT, fit_name, fit_usd
 from gateway.settings.money import NANO, nano_if_set
 from gateway.settings.snapshot import Limits
 from gateway.store.base import KeyRow
@@ -19,7 +19,7 @@ from gateway.store.base import KeyRow
 Name = Annotated[str, AfterValidator(fit_name)]
 Count = Annotated[int, Field(strict=True, ge=0, le=MOST_COUNT)]
 """Strict: JSON's ``true`` is no 1."""
-Dollars = Annotated[Decimal, Field(ge=0, le=MOST_USD)]
+Dollars = Annotated[Decimal, AfterValidator(fit_usd)]
 
 
 class LimitsRequest(BaseModel):

@@ -367,6 +367,6 @@ def _same(row: RunRow, digest: bytes | None) -> RunRow:
     if row.birth.digest != digest:
         raise Fault(
             "idempotency_mismatch",
-            "This Idempotency-Key was used for another run. Use a new key.",
+            "This Idempotency-Key was used for another request. Use a new key.",
         )
     return row

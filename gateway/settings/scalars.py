@@ -10,9 +10,9 @@ from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from gateway.settings.bounds import MOST_COUNT, MOST_MEGABYTES, MOST_USD
+from gateway.settings.bounds import MOST_COUNT, MOST_MEGABYTES, fit_usd
 
 
 class Table(BaseModel):
@@ -58,7 +58,7 @@ Days = Annotated[float, BeforeValidator(_days), Field(ge=0)]
 Share = Annotated[float, BeforeValidator(_float), Field(gt=0, le=1)]
 Count = Annotated[int, Field(ge=0, le=MOST_COUNT)]
 AtLeastOne = Annotated[int, Field(ge=1)]
-Usd = Annotated[Decimal, BeforeValidator(_decimal), Field(ge=0, le=MOST_USD)]
+Usd = Annotated[Decimal, BeforeValidator(_decimal), AfterValidator(fit_usd)]
 """US dollars; ``0`` is a limit like any other, and lets nothing through."""
 Instant = Annotated[float, BeforeValidator(_unix)]
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\s\x00-\x1f\x7f]+$")]

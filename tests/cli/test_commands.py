@@ -108,6 +108,9 @@ class TestExitCodes:
             ("keys", "create"),
             ("keys", "create", "a", "--rpm", "-1"),
             ("keys", "create", "a", "--usd-per-day", "nan"),
+            ("keys", "create", "a", "--usd-per-day", "1e-30"),
+            ("keys", "create", "a", "--usd-total", "1e9000"),
+            ("runs", "list", "--status", "nonsense"),
             ("backup",),
         ],
     )

@@ -220,6 +220,12 @@ async def test_an_operator_s_mistakes_are_told_in_the_same_words_as_a_caller_s(
         ("runs?limit=x", "limit must be an integer.", "limit"),
         ("runs?limit=1000", "limit must be less than or equal to 100.", "limit"),
         ("plans/x?version=a", "version must be an integer.", "version"),
+        ("runs?limit=1&limit=2", "The query has limit more than once; it is read once.", "limit"),
+        (
+            "v1/responses/r?stream=false&stream=true",
+            "The query has stream more than once; it is read once.",
+            "stream",
+        ),
     ],
 )
 async def test_a_query_is_told_in_the_same_words_as_a_body(
@@ -228,3 +234,14 @@ async def test_a_query_is_told_in_the_same_words_as_a_body(
     async with g.http.get(f"{g.url}/{query}", headers={"authorization": f"Bearer {KEY}"}) as reply:
         error = (await reply.json())["error"]
     assert (reply.status, error["message"], error["param"]) == (400, says, param)
+
+
+async def test_lists_in_a_query_may_repeat_their_name_and_strangers_are_asked_first(
+    g: Harness,
+) -> None:
+    assert (await g.get("/v1/responses/r?include=a&include=b", key=KEY)).status == 404
+    assert (await g.get("/v1/responses/r?include[]=a&include[]=b", key=KEY)).status == 404
+    for path in ("/runs?limit=1&limit=2", "/runs/r/events?format=a&format=b"):
+        assert (await g.get(path, key=None)).status == 401
+    answer = await g.get("/runs/r/events?format=a&format=b", key=KEY)
+    assert (answer.status, answer.json()["error"]["param"]) == (400, "format")

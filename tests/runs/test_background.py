@@ -107,6 +107,9 @@ async def test_a_cancel_ends_it_and_is_idempotent(tmp_path: Path) -> None:
     async with gateway(tmp_path, paced) as g, client(g) as sdk:
         begun = await sdk.responses.create(model="paced", input="go", background=True)
         attempt = await g.simulator.log.wait_for(1)
+        with pytest.raises(openai.ConflictError) as refused:
+            await sdk.responses.delete(begun.id)
+        assert refused.value.body["message"].startswith("The response is still being made.")
         for _ in range(2):
             cancelled = await sdk.responses.cancel(begun.id)
             assert cancelled.status == "cancelled"

@@ -86,6 +86,11 @@ models = ["smrt"]
         ("observe.log_level = 'warn'", "observe.log_level", "did you mean 'warning'?"),
         ("limits.default.rpm = -1", "limits.default.rpm", "must be 0 or more"),
         ("limits.default.usd_per_day = '5'", "limits.default.usd_per_day", "without quotes"),
+        (
+            "limits.default.usd_per_day = 1e-30",
+            "limits.default.usd_per_day",
+            "must be 0, or from 0.000000001 to 1000000000 US dollars",
+        ),
         ("prompts.dir = 'nowhere'", "prompts.dir", "which is no folder"),
         ("prompts.dir = '${HEADER}'", "prompts.dir", "not expanded here"),
         ("facts.'opnai/gpt-5.2'.window = 1", 'facts."opnai/gpt-5.2"', "did you mean 'openai'?"),

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Required
 
-from pydantic import ConfigDict, Field, TypeAdapter, with_config
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, with_config
 from typing_extensions import TypedDict
 
 from adapters.canonical.faults import Fault
@@ -19,7 +19,7 @@ from adapters.canonical.plain import plain
 from adapters.canonical.request import Reasoning, Sampling
 from gateway.northbound.body import validated
 from gateway.runs.spec import MAX_TURNS, AgentSpec, Approvals, Budget, OnViolation, Rule
-from gateway.settings.bounds import LONGEST, MOST_USD
+from gateway.settings.bounds import LONGEST, fit_usd
 from gateway.settings.money import NANO, nano
 from gateway.settings.scalars import Count
 from gateway.tools.base import NO_ARGUMENTS, Policy, ToolSpec, matches
@@ -35,7 +35,7 @@ Name = Annotated[str, Field(pattern=NAME)]
 class BudgetBody(TypedDict, total=False):
     """A budget; absent or null is unlimited, 0 lets nothing through."""
 
-    usd: Annotated[Decimal, Field(ge=0, le=MOST_USD)] | None
+    usd: Annotated[Decimal, AfterValidator(fit_usd)] | None
     tokens: Count | None
     tool_calls: Count | None
     seconds: Annotated[float, Field(ge=0, le=LONGEST)] | None
