@@ -20,7 +20,7 @@ from gateway.runs.bench import Bench
 from gateway.runs.children import ChildRuns
 from gateway.runs.events import Draft
 from gateway.runs.executor import GRACE, Executor
-from gateway.runs.ledger import Lost
+from gateway.runs.ledger import Lost, patiently
 from gateway.runs.state import Run
 from gateway.runs.status import IDLE
 from gateway.store.runs import Birth, RunRow
@@ -61,6 +61,8 @@ class Supervisor:
         self.on_let_go: Callable[[Birth], Awaitable[None]] | None = None
         """Told of every run that was worked on and has ended, or waits."""
         self._work: dict[str, asyncio.Task[None]] = {}
+        self._claims: set[tuple[str, int]] = set()
+        """Runs that are worked on, children included, and the epochs of their claims."""
         self._executors: dict[str, Executor] = {}
         self._abandoned: set[asyncio.Task[None]] = set()
         self._failures: Counter[str] = Counter()
@@ -127,11 +129,14 @@ class Supervisor:
         await self._claim(now)
 
     async def _renew(self, now: float) -> None:
-        """Keep the claims; whoever has lost his stops."""
+        """Keep the claims that are worked under; whoever has lost his stops. A claim whose word was
+        lost, or that could not be given back, ends with its lease."""
         lease = self._bounds().lease
-        if not self._work or now - self._renewed < lease / 3:
+        if not self._claims or now - self._renewed < lease / 3:
             return
-        held = set(await self._bench.ledger.store.renew_runs(self.owner, now + lease))
+        worked_on = {run_id for run_id, _ in self._claims}
+        store = self._bench.ledger.store
+        held = set(await store.renew_runs(self.owner, worked_on, now + lease))
         self._renewed = now
         for run_id, task in self._work.items():
             if run_id not in held:
@@ -184,6 +189,7 @@ class Supervisor:
     async def carry_out(self, row: RunRow) -> None:
         """Work on a claimed run until it ends, waits or is let go."""
         run_id = row.birth.id
+        self._claims.add((run_id, row.epoch))
         try:
             await self._execute(row)
             self._failures.pop(run_id, None)
@@ -198,6 +204,7 @@ class Supervisor:
             log.exception("run %s: its worker failed", run_id)
             await self._failed(run_id)
         finally:
+            self._claims.discard((run_id, row.epoch))
             await asyncio.shield(self._release(run_id, row.epoch))
 
     async def _failed(self, run_id: str) -> None:
@@ -213,7 +220,7 @@ class Supervisor:
 
     async def _execute(self, row: RunRow) -> None:
         ledger = self._bench.ledger
-        tape = await ledger.tape(row.birth.id)
+        tape = await patiently(ledger.clock, lambda: ledger.tape(row.birth.id))
         if tape.epoch != row.epoch:
             raise Lost(row.birth.id)
         executor = Executor(self._bench, tape, row.birth, self._children, self._keep)

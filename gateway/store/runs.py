@@ -8,7 +8,7 @@ another project is simply not found.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field
 from typing import Any, NamedTuple, Protocol
 
@@ -270,8 +270,11 @@ class RunBook(Protocol):
         """Take this run, if it is as it was read and nobody alive has it; the row as above."""
         ...
 
-    async def renew_runs(self, owner: str, lease_until: float) -> list[str]:
-        """Keep what ``owner`` holds; the ids of what it still holds."""
+    async def renew_runs(
+        self, owner: str, run_ids: Collection[str], lease_until: float
+    ) -> list[str]:
+        """Keep those of ``owner``'s claims that are worked under; the ids of all that it holds.
+        Others end by themselves: it may have more than it has heard of."""
         ...
 
     async def release_run(self, run_id: str, epoch: int) -> None:

@@ -115,7 +115,7 @@ async def test_a_claim_is_one_owner_s_and_a_later_one_fences_it(books: Books) ->
     assert len(await books.store.claim_runs("late", NOON + 16, NOON + 30, 5)) == 1
     assert not await books.store.add_run_events(addition(3, epoch=1)), "its lease is lost"
     assert await books.store.add_run_events(addition(3, epoch=2))
-    assert await books.store.renew_runs("late", NOON + 99) == ["run_1"]
+    assert await books.store.renew_runs("late", ["run_1", "run_2"], NOON + 99) == ["run_1"]
     await books.store.release_run("run_1", 1)
     assert not await books.store.claim_runs("w", NOON + 50, NOON + 60, 5)
     await books.store.release_run("run_1", 2)
@@ -190,7 +190,7 @@ async def test_ended_runs_are_not_read_through_to_claim_renew_or_filter(sqlite_u
             patch.setattr(store._db, "read", read)
             patch.setattr(store._db, "write", write)
             await store.claim_runs("a", NOON, NOON + 9, 9)
-            await store.renew_runs("a", NOON + 9)
+            await store.renew_runs("a", ["x", "y"], NOON + 9)
             await store.free_runs()
             await store.due_runs(NOON, 9)
             await store.run_of_key("p1", "k")

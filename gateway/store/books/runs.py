@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -65,7 +65,8 @@ _PARENTS = """SELECT * FROM runs WHERE children IS NOT NULL AND status = 'waitin
     LIMIT ?"""
 _CLAIM = """UPDATE runs SET owner = ?, lease_until = ?, epoch = epoch + 1
     WHERE id = ? AND epoch = ? AND (lease_until IS NULL OR lease_until < ?)"""
-_RENEW = "UPDATE runs SET lease_until = ? WHERE owner = ? AND lease_until IS NOT NULL"
+_RENEW = """UPDATE runs SET lease_until = ?
+    WHERE owner = ? AND lease_until IS NOT NULL AND id IN ({marks})"""
 _HELD = "SELECT id FROM runs WHERE owner = ? AND lease_until IS NOT NULL"
 _RELEASE = "UPDATE runs SET lease_until = NULL, owner = NULL WHERE id = ? AND epoch = ?"
 _FREE_ALL = "UPDATE runs SET lease_until = 0 WHERE lease_until IS NOT NULL"
@@ -216,8 +217,11 @@ class RunsBook(ABC):
         claimed = await self._run(((_CLAIM, [values]),))
         return replace(row, epoch=row.epoch + 1) if claimed else None
 
-    async def renew_runs(self, owner: str, lease_until: float) -> list[str]:
-        await self._run(((_RENEW, [(lease_until, owner)]),), "normal")
+    async def renew_runs(
+        self, owner: str, run_ids: Collection[str], lease_until: float
+    ) -> list[str]:
+        statement = _RENEW.format(marks=columns("?" * len(run_ids)))
+        await self._run(((statement, [(lease_until, owner, *run_ids)]),), "normal")
         return [row["id"] for row in await self._db.read(_HELD, (owner,))]
 
     async def release_run(self, run_id: str, epoch: int) -> None:
