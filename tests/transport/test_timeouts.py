@@ -49,7 +49,7 @@ async def outcome(exchange, moves: float = 0) -> Fault:
     begin = time.monotonic()
     with pytest.raises(Fault) as caught:
         await consume(exchange, moves)
-    assert LIMIT * 0.9 <= time.monotonic() - begin < 2
+    assert LIMIT * 0.9 <= time.monotonic() - begin < 4, "the limits beside it are 5 s and more"
     assert caught.value.kind == "upstream_timeout"
     return caught.value
 
@@ -95,7 +95,7 @@ async def test_after_the_wait_for_the_pool_it_is_the_connection_that_is_slow(
         task = asyncio.ensure_future(first.start())  # never gets through its handshake
         await asyncio.sleep(0.01)
         asyncio.get_running_loop().call_later(LIMIT / 3, task.cancel)
-        waiting = asyncio.ensure_future(outcome(exchange_of(transport, connect=LIMIT)))
+        waiting = asyncio.ensure_future(outcome(exchange_of(transport, connect=1)))
         with pytest.raises(asyncio.CancelledError):
             await task
     fault = await waiting
@@ -176,7 +176,7 @@ async def test_a_reply_that_comes_before_the_request_was_read_keeps_its_own_limi
     server = await asyncio.start_server(answer_first, "127.0.0.1", 0)
     transport = connect(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
     asyncio.get_running_loop().call_later(LIMIT / 3, moved.set)
-    exchange = exchange_of(transport, body=b"x" * (32 << 20), between_events=LIMIT)
+    exchange = exchange_of(transport, body=b"x" * (32 << 20), between_events=1)
     fault = await outcome(exchange, moves=1)
     assert exchange.sent_at is not None
     assert fault.phase == "between_events"
