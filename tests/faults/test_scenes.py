@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import socket
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 
 from tests.faults.board import Board
 from tests.harness import KEYS, PROVIDERS, Harness, alias, gateway
+from tests.ports import reserved_port
 
 WIDE = """
 [facts."openai/wide"]
@@ -106,23 +106,24 @@ ALIASES = (
 @pytest.fixture
 async def g(tmp_path: Path) -> AsyncIterator[Harness]:
     """A gateway with a provider that nobody serves, and one with a pool of one."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    config = (
+    with reserved_port() as nobody:
+        async with gateway(tmp_path, config=configured(tmp_path, nobody)) as running:
+            yield running
+
+
+def configured(folder: Path, nobody: int) -> str:
+    return (
         "[server]\nping_seconds = 0.2\n"
         '[observe]\nlog_level = "error"\n'
-        f'[store]\nurl = "sqlite:///{tmp_path / "gateway.db"}"\n'
+        f'[store]\nurl = "sqlite:///{folder / "gateway.db"}"\n'
         + PROVIDERS
-        + f'[providers.nobody]\ndialect = "openai-chat"\nbase_url = "http://127.0.0.1:{port}"\n'
+        + f'[providers.nobody]\ndialect = "openai-chat"\nbase_url = "http://127.0.0.1:{nobody}"\n'
         + '[providers.small]\ndialect = "openai-chat"\nbase_url = "{url}/v1"\npool = 1\n'
         + 'api_key = "${KEY_CHAT}"\ntimeouts = { connect = 0.4 }\n'
         + "\n".join(ALIASES)
         + WIDE
         + KEYS
     )
-    async with gateway(tmp_path, config=config) as running:
-        yield running
 
 
 def models(g: Harness) -> list[str | None]:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness import KEY, Harness, alias, gateway
+from tests.ports import reserved_port
 
 NGINX = """
 worker_processes 1;
@@ -41,12 +42,11 @@ http {{
 async def nginx(folder: Path, upstream: str, version: str) -> AsyncIterator[str]:
     """A buffering nginx in front of ``upstream``; its URL. Unless told otherwise, all but the
     newest speak version 1.0 of HTTP to what is behind them."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     conf = folder / "nginx.conf"
-    conf.write_text(NGINX.format(folder=folder, port=port, upstream=upstream, version=version))
-    with subprocess.Popen(["nginx", "-e", str(folder / "e.log"), "-c", str(conf)]) as process:
+    start = ["nginx", "-e", str(folder / "e.log"), "-c", str(conf)]
+    with reserved_port() as port:
+        conf.write_text(NGINX.format(folder=folder, port=port, upstream=upstream, version=version))
+        process = subprocess.Popen(start)
         try:
             for _ in range(200):
                 with contextlib.suppress(OSError):

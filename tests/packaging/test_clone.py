@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import time
 import urllib.request
@@ -14,6 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.ports import reserved_port
 
 ROOT = Path(__file__).parents[2]
 pytestmark = [pytest.mark.all, pytest.mark.timeout(900)]
@@ -68,20 +69,18 @@ def test_a_broken_environment_is_made_anew(installed: Path) -> None:
 @pytest.fixture
 def served(installed: Path, tmp_path: Path) -> Iterator[tuple[int, Path]]:
     """``make run`` under way, with what it prints going to a file."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
     printed = tmp_path / "printed"
-    with printed.open("w") as file:
-        process = subprocess.Popen(
-            ["make", "run", f"PORT={port}"], cwd=installed, stdout=file, stderr=file,
-            start_new_session=True,
-        )  # fmt: skip
-    try:
-        yield port, printed
-    finally:
-        os.killpg(process.pid, signal.SIGTERM)
-        process.wait(timeout=40)
+    with reserved_port() as port:
+        with printed.open("w") as file:
+            process = subprocess.Popen(
+                ["make", "run", f"PORT={port}"], cwd=installed, stdout=file, stderr=file,
+                start_new_session=True,
+            )  # fmt: skip
+        try:
+            yield port, printed
+        finally:
+            os.killpg(process.pid, signal.SIGTERM)
+            process.wait(timeout=40)
 
 
 def ask(port: int, body: dict[str, object]) -> bytes:

@@ -6,7 +6,6 @@ import asyncio
 import json
 import re
 import shutil
-import socket
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import aiohttp
 import pytest
 
 from tests.harness import KEY, Harness
+from tests.ports import reserved_port
 
 INVENTED = 10_000
 PIPES = 10
@@ -138,22 +138,21 @@ async def test_a_real_prometheus_scrapes_it(g: Harness, tmp_path: Path) -> None:
         "scrape_configs: [ { job_name: gateway, static_configs: [ { targets: ["
         f" '{g.url.removeprefix('http://')}' ] }} ] }} ]\n"
     )
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
-    process = await asyncio.create_subprocess_exec(
-        prometheus,
-        f"--config.file={config}",
-        f"--storage.tsdb.path={tmp_path / 'tsdb'}",
-        f"--web.listen-address={address}",
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
-    try:
-        found = await asyncio.wait_for(scraped(g.http, f"http://{address}"), 60)
-    finally:
-        process.terminate()
-        await process.wait()
+    with reserved_port() as port:
+        address = f"127.0.0.1:{port}"
+        process = await asyncio.create_subprocess_exec(
+            prometheus,
+            f"--config.file={config}",
+            f"--storage.tsdb.path={tmp_path / 'tsdb'}",
+            f"--web.listen-address={address}",
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        try:
+            found = await asyncio.wait_for(scraped(g.http, f"http://{address}"), 60)
+        finally:
+            process.terminate()
+            await process.wait()
     assert found["up"] == "1"
     assert float(found['sum(gateway_requests_total{alias="m-openai",status="200"})']) == 3
 

@@ -13,7 +13,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
@@ -27,6 +26,7 @@ import pytest
 from adapters import simulator as sim
 from adapters.simulator import Call, Say
 from tests.harness import KEY, KEYS, PROVIDERS, alias
+from tests.ports import reserved_port
 from tests.runs.crashing import EFFECT
 from tests.runs.nursery import Nursery, alive
 from tests.store.postgres_server import Server
@@ -148,10 +148,10 @@ ENDS = ("run.completed", "run.failed", "run.incomplete", "run.cancelled", "run.e
 async def rig(folder: Path, nursery: Nursery, url: str | None = None) -> AsyncIterator[Rig]:
     """A gateway to be, over SQLite or what ``url`` names."""
     connector = aiohttp.TCPConnector(limit=0, force_close=True)
-    async with sim.running() as provider, aiohttp.ClientSession(connector=connector) as http:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+    async with contextlib.AsyncExitStack() as stack:
+        port = stack.enter_context(reserved_port())
+        provider = await stack.enter_async_context(sim.running())
+        http = await stack.enter_async_context(aiohttp.ClientSession(connector=connector))
         (folder / "pepper").write_text("a pepper that each start finds again, long enough")
         head = HEAD.format(url=url or f"sqlite:///{folder / 'gateway.db'}", folder=folder)
         scripted = alias("scripted", ("openai", "script"), retries=0)

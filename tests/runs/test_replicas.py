@@ -7,7 +7,6 @@ import contextlib
 import dataclasses
 import os
 import signal
-import socket
 import sys
 import time
 from collections import Counter
@@ -22,6 +21,7 @@ from adapters import simulator as sim
 from adapters.simulator import Call, Say
 from gateway.runs import supervisor
 from tests.harness import KEYS, PROVIDERS, Harness, alias, aliases, gateway
+from tests.ports import reserved_port
 from tests.runs.following import answered, begin, data, read, types, watch
 from tests.runs.test_control import race
 from tests.runs.tools import slow, spy, use
@@ -57,21 +57,19 @@ async def replicas(folder: Path, postgres: Server) -> AsyncIterator[list[Harness
 @contextlib.asynccontextmanager
 async def process(config: Path) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
     """A gateway in a process of its own, and its URL."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    made = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.runs.crashing", str(config), str(port),
-        str(config.parent / "effects"), "0",
-        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
-    )  # fmt: skip
-    try:
-        yield made, f"http://127.0.0.1:{port}"
-    finally:
-        if made.returncode is None:
-            made.kill()
-        await made.wait()
+    with reserved_port() as port:
+        made = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "tests.runs.crashing", str(config), str(port),
+            str(config.parent / "effects"), "0",
+            cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
+        )  # fmt: skip
+        try:
+            yield made, f"http://127.0.0.1:{port}"
+        finally:
+            if made.returncode is None:
+                made.kill()
+            await made.wait()
 
 
 async def answering(g: Harness, seconds: float = 90.0) -> None:

@@ -6,18 +6,20 @@ PostgreSQL refuses to run as root, so there it runs as ``nobody``.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import itertools
 import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
+
+from tests.ports import reserved_port
 
 USER = "gateway"
 
@@ -34,7 +36,8 @@ class Server:
         self._data.mkdir(mode=0o700)
         if self._account is not None:
             os.chown(self._data, self._account.pw_uid, self._account.pw_gid)
-        self.port = _free_port()
+        self._reserved = contextlib.ExitStack()
+        self.port = self._reserved.enter_context(reserved_port())
         self._numbers = itertools.count(1)
         self._run("initdb", "-D", self._data, "-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C")
         self.start()
@@ -74,6 +77,7 @@ class Server:
             self._process.wait(10)
         finally:
             self._process.kill()
+            self._reserved.close()
             shutil.rmtree(self._home, ignore_errors=True)
 
     def database(self) -> str:
@@ -126,9 +130,3 @@ class Server:
             if (package.parent / name).exists():
                 shutil.copytree(package.parent / name, self._home / name, symlinks=True)
         return self._home / package.name / "pginstall"
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -22,6 +22,7 @@ from gateway.tools.base import ToolContext, ToolOutcome
 from gateway.tools.guard import guard
 from gateway.tools.mcp.server import Server
 from gateway.tools.mcp.settings import Program, Remote, ServerSettings
+from tests.ports import reserved_port
 
 PROGRAM = Path(__file__).parent / "program.py"
 
@@ -44,8 +45,8 @@ class Front:
     ``status`` answers a method with a status in the server's place.
     """
 
+    port: int
     legacy: bool = True
-    port: int = 0
     seen: Counter[str] = field(default_factory=Counter)
     headers: list[dict[str, str]] = field(default_factory=list)
     effects: list[str] = field(default_factory=list)
@@ -60,13 +61,12 @@ class Front:
         return f"http://127.0.0.1:{self.port}/mcp"
 
     async def start(self) -> None:
-        """Serve, on the same port as before if there was one; all sessions are forgotten."""
+        """Serve, on the same port each time; all sessions are forgotten."""
         made = _program().made(self.effects.append, **self.server_options)
         app = made.streamable_http_app(**self.http_options)
         listener = socket.socket()
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", self.port))
-        self.port = listener.getsockname()[1]
         config = uvicorn.Config(
             self._around(app), log_config=None, access_log=False, timeout_graceful_shutdown=0
         )
@@ -129,11 +129,12 @@ class Front:
 @pytest.fixture
 async def front() -> AsyncIterator[Front]:
     """Not started yet: a test says first which kind it wants."""
-    made = Front()
-    try:
-        yield made
-    finally:
-        await made.stop()
+    with reserved_port() as port:
+        made = Front(port)
+        try:
+            yield made
+        finally:
+            await made.stop()
 
 
 @pytest.fixture
