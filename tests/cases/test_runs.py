@@ -62,7 +62,7 @@ async def test_a_reader_that_comes_back_has_each_event_of_its_run_once_T07(tmp_p
         assert two[0] == two[1], "two readers at once"
         assert first + [event["seq"] for event in two[0]] == list(range(1, len(two[0]) + 13))
         assert {event["run_id"] for event in two[0]} == {mine}
-        assert len(two[0]) > 10, "few, where a busy machine puts many together"
+        assert types(two[0]).count("message.delta") > 1, "however many a busy machine puts together"
         last = len(two[0]) + 12
         refused = {
             (mine, "abc"): 400,
