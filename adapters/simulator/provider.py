@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
+import orjson
+
 from adapters.simulator import judge_messages, mind, more
 from adapters.simulator.catalogue import Kind
 from adapters.simulator.http import Request
@@ -248,6 +250,7 @@ def _authorise(headers: Mapping[str, str], voice: Voice) -> None:
 
 def _parsed(data: bytes) -> Any:
     try:
+        orjson.loads(data)  # as most providers do, it takes no number beyond floats
         return loads_exact(data)
     except ValueError:
         return None

@@ -8,6 +8,7 @@ written by :func:`dumps`, which falls back to the standard library for such an i
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any
 
@@ -29,12 +30,19 @@ def dumps_kept(value: Any) -> bytes:
     return bytes(memoryview(dumps(value)))
 
 
-def loads(data: bytes) -> Any:
-    """Parse a provider's JSON; integers beyond 64 bits become floats.
+def loads(data: bytes | str) -> Any:
+    """Parse JSON; integers beyond 64 bits become floats, and those beyond floats stay exact: what
+    :func:`dumps` wrote can be read.
 
-    :raises ValueError: where the bytes are no JSON or no UTF-8.
+    :raises ValueError: where the text is no JSON, or the bytes no UTF-8.
     """
-    return orjson.loads(data)
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        text = data if isinstance(data, str) else data.decode()
+        if _BEYOND_FLOATS.search(text) is None:
+            raise
+        return json.loads(text, parse_float=_finite, parse_constant=_finite)
 
 
 def loads_exact(data: bytes) -> Any:
@@ -42,11 +50,19 @@ def loads_exact(data: bytes) -> Any:
 
     :raises ValueError: where the bytes are no JSON or no UTF-8.
     """
-    found = orjson.loads(data)
+    found = loads(data)
     return json.loads(data) if _LONG_INTEGER.search(data) else found
 
 
 _LONG_INTEGER = re.compile(rb"\d{19}")
+_BEYOND_FLOATS = re.compile(r"\d{309}")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text[:20]} is no number of JSON, or beyond all that are read")
+    return number
 
 
 def _default(value: Any) -> Any:

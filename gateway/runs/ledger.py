@@ -14,11 +14,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-import orjson
-
 from adapters.canonical.clock import Clock
 from adapters.canonical.faults import Fault
-from adapters.wire.json import dumps
+from adapters.wire.json import dumps, loads
 from gateway.runs.events import DELTAS, Draft, Event, written
 from gateway.runs.fold import evolve, fold
 from gateway.runs.hub import Hub
@@ -248,5 +246,5 @@ def _are(events: Sequence[Event], drafts: Sequence[Draft]) -> bool:
 
 def event_of(row: EventRow) -> Event:
     """An event as the books kept it."""
-    data: dict[str, Any] = orjson.loads(row.data)
+    data: dict[str, Any] = loads(row.data)
     return Event(row.run_id, row.seq, row.type, row.at, row.epoch, row.step, row.agent, data)

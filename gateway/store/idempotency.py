@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
-import orjson
-
 from adapters.canonical.record import record
-from adapters.wire.json import dumps
+from adapters.wire.json import dumps, loads
 
 CLAIM = ["project", "key", "digest", "request_id", "at", "held_until"]
 ANSWER = ["digest", "request_id", "status", "headers", "body"]
@@ -94,6 +92,6 @@ def headers_text(headers: Mapping[str, str]) -> str:
 
 def kept_row(row: Mapping[str, Any]) -> Kept:
     """From a row of :data:`ANSWER`."""
-    headers = {} if row["headers"] is None else orjson.loads(row["headers"])
+    headers = {} if row["headers"] is None else loads(row["headers"])
     body = None if row["body"] is None else bytes(row["body"])
     return Kept(bytes(row["digest"]), row["request_id"], row["status"], headers, body)

@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
-import orjson
-
 from adapters.canonical.record import record
-from adapters.wire.json import dumps
+from adapters.wire.json import dumps, loads
 
 PROMPT = ["name", "version", "hash", "at", "definition"]
 LABEL = ["name", "label", "version"]
@@ -73,4 +71,4 @@ def prompt_values(row: PromptRow) -> tuple[Any, ...]:
 
 def prompt_row(row: Mapping[str, Any]) -> PromptRow:
     """From a row of :data:`PROMPT`."""
-    return PromptRow(**{**row, "definition": orjson.loads(row["definition"])})
+    return PromptRow(**{**row, "definition": loads(row["definition"])})

@@ -11,10 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
-import orjson
-
 from adapters.canonical.record import record
-from adapters.wire.json import dumps
+from adapters.wire.json import dumps, loads
 
 Direction = Literal["input", "output", "conversation"]
 
@@ -178,7 +176,7 @@ def item_values(
 
 def item_row(row: Mapping[str, Any]) -> Item:
     """The item that :func:`item_values` wrote."""
-    return Item(row["id"], orjson.loads(row["item"]))
+    return Item(row["id"], loads(row["item"]))
 
 
 def conversation_values(row: Conversation) -> tuple[Any, ...]:
@@ -189,7 +187,7 @@ def conversation_values(row: Conversation) -> tuple[Any, ...]:
 
 def conversation_row(row: Mapping[str, Any]) -> Conversation:
     """The conversation that :func:`conversation_values` wrote."""
-    return Conversation(**{**row, "metadata": orjson.loads(row["metadata"])})
+    return Conversation(**{**row, "metadata": loads(row["metadata"])})
 
 
 def chain_of(rows: Sequence[Mapping[str, Any]], items: Sequence[Mapping[str, Any]]) -> Chain:
@@ -208,7 +206,7 @@ def chain_of(rows: Sequence[Mapping[str, Any]], items: Sequence[Mapping[str, Any
         earlier += owned.get((row["id"], "output"), ())
     newest = rows[0]
     last = KeptResponse(
-        **{**newest, "body": orjson.loads(newest["body"])},
+        **{**newest, "body": loads(newest["body"])},
         input=owned.get((newest["id"], "input"), ()),
         output=owned.get((newest["id"], "output"), ()),
     )

@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-import orjson
-
-from adapters.wire.json import dumps
+from adapters.wire.json import dumps, loads
 from gateway.store.base import AttemptRow, RequestEnd, RequestRow, Settlement
 
 REQUEST = [
@@ -150,7 +148,7 @@ def readable(row: Mapping[str, Any]) -> dict[str, Any]:
     shown = dict(row)
     for name, value in shown.items():
         if name in STRUCTURED:
-            shown[name] = STRUCTURED[name] if value is None else orjson.loads(value)
+            shown[name] = STRUCTURED[name] if value is None else loads(value)
         elif name in BOOLEAN and value is not None:
             shown[name] = bool(value)
     return shown

@@ -12,10 +12,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field
 from typing import Any, NamedTuple, Protocol
 
-import orjson
-
 from adapters.canonical.record import record
-from adapters.wire.json import dumps
+from adapters.wire.json import dumps, loads
 
 BIRTH = [
     "id",
@@ -397,4 +395,4 @@ def run_row(row: Mapping[str, Any]) -> RunRow:
 
 
 def _json(text: str | None, default: Any) -> Any:
-    return default if text is None else orjson.loads(text)
+    return default if text is None else loads(text)

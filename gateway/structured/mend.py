@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import re
 
-import orjson
-
 from adapters.canonical.record import record
+from adapters.wire.json import loads
 from gateway.structured.lenient import Change, Reading, Unreadable, read
 
 MAX_TRIES = 24
@@ -73,7 +72,7 @@ def mend(text: str, *, ended: bool = True) -> Mended:
 def parses(text: str) -> bool:
     """Whether ``text`` is one JSON value as it stands."""
     try:
-        orjson.loads(text)
+        loads(text)
     except ValueError:
         return False
     return True

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import orjson
 
 from adapters.canonical.record import record
+from adapters.wire.json import loads
 from adapters.wire.strict_schema import Path
 from gateway.structured.check import Checker
 from gateway.structured.lenient import Change
@@ -72,7 +73,7 @@ def judge(text: str, wanted: Wanted, *, ended: bool = True) -> Verdict:
     except Unparsable as error:
         wrong = Violation("", _begin(text), f"one JSON value and nothing else ({error})")
         return Verdict(text, (), "output_unparsable", (wrong,))
-    value = orjson.loads(mended.text)
+    value = loads(mended.text)
     checker = wanted.checker
     if checker is None:
         return _object(text, mended.text, mended.changes, value)
@@ -83,7 +84,7 @@ def judge(text: str, wanted: Wanted, *, ended: bool = True) -> Verdict:
         return Verdict(mended.text, mended.changes)
     if wanted.optional and "null" in mended.text:
         cut, changes = without_nulls(mended.text, wanted.optional)
-        value = orjson.loads(cut)
+        value = loads(cut)
         if checker.fits(value):
             return Verdict(cut, (*mended.changes, *changes))
     return Verdict(text, (), "output_invalid", tuple(checker.violations(value)))

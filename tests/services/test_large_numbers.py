@@ -3,6 +3,7 @@ written with one could never be read again, by no gateway on these books."""
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from gateway.runs.budget import more
 from gateway.runs.spec import Budget
-from tests.harness import ADMIN, KEY, Harness, gateway
+from tests.harness import ADMIN, KEY, Harness, alias, gateway
 
 HUGE = [10**16, 2**63, 10**30, 10**300, 1e300]
 
@@ -74,3 +75,35 @@ async def test_an_event_to_fork_from(tmp_path: Path) -> None:
     async with gateway(tmp_path) as g:
         assert (await g.post("/runs/x/fork?from=99999999999999999999", {})).status == 400
         assert (await g.post(f"/runs/x/fork?from={2**63 - 1}", {})).status == 404
+
+
+BEYOND = 10**400
+"""More than a float holds."""
+SCHEMA = {"type": "object", "properties": {"x": {"type": "integer", "maximum": BEYOND}}}
+TOOL = {"type": "function", "name": "f", "parameters": SCHEMA}
+
+
+async def test_a_run_with_a_number_beyond_floats_is_worked_on_and_read(tmp_path: Path) -> None:
+    """Its row could be written and not read: it was queued for ever."""
+    lenient = alias("lenient", ("chat", "recite"))
+    async with gateway(tmp_path, lenient) as g:
+        agent = {"name": "a", "model": "lenient", "tools": [TOOL]}
+        begun = await g.post("/runs", {"agent": agent, "input": "hi"})
+        assert begun.status == 201
+        async with asyncio.timeout(10):
+            while (await g.get("/runs", key=KEY)).json()["data"][0]["status"] == "queued":
+                await asyncio.sleep(0.02)
+
+
+async def test_what_is_kept_with_a_number_beyond_floats_can_be_read(tmp_path: Path) -> None:
+    """A prompt with one took the gateway down, and no other started on its books."""
+    async with gateway(tmp_path) as g:
+        item = {"type": "function_call_output", "call_id": "c", "output": "x", "own": BEYOND}
+        made = await g.post("/v1/conversations", {"items": [item]})
+        items = await g.get(f"/v1/conversations/{made.json()['id']}/items", key=KEY)
+        assert items.json()["data"][0]["own"] == BEYOND
+        prompt = {"name": "p", "system": "hi", "output": {"schema": SCHEMA}}
+        assert (await g.post("/admin/prompts", prompt, key=ADMIN)).status == 201
+    async with gateway(tmp_path) as g:
+        kept = await g.get("/admin/prompts/p@1")
+        assert kept.json()["output"]["schema"] == SCHEMA

@@ -12,9 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import orjson
-
-from adapters.wire.json import dumps
+from adapters.wire.json import dumps, loads
 from gateway.store import runs as kept
 from gateway.store.books import Apply, Database
 from gateway.store.books.responses import Script
@@ -290,6 +288,6 @@ def _agent_row(row: Mapping[str, Any]) -> AgentRow:
         row["name"],
         row["version"],
         row["created_at"],
-        orjson.loads(row["spec"]),
+        loads(row["spec"]),
         bool(row["deleted"]),
     )

@@ -1,0 +1,37 @@
+"""JSON as it is read: orjson's strictness, and integers of any size."""
+
+from __future__ import annotations
+
+import pytest
+
+from adapters.wire.json import dumps, loads, loads_exact
+
+BEYOND = 7 * 10**400
+
+
+@pytest.mark.parametrize("value", [BEYOND, -BEYOND, {"a": [BEYOND, "7" * 400]}], ids=type)
+def test_what_was_written_can_be_read(value: object) -> None:
+    assert loads(dumps(value)) == value
+    assert loads(dumps(value).decode()) == value
+    assert loads_exact(dumps(value)) == value
+
+
+def is_json(data: bytes | str) -> bool:
+    try:
+        loads(data)
+    except ValueError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    "text", ["[%d, NaN]", "[%d, Infinity]", "[%d, 1e999]", "[%d, -1e999]", "[%d", '["%d]', "%d]"]
+)
+def test_a_long_integer_makes_nothing_else_valid(text: str) -> None:
+    assert not is_json(text % BEYOND)
+    assert not is_json((text % BEYOND).encode())
+
+
+def test_nor_bytes_that_are_no_text() -> None:
+    assert not is_json(b'[%d, "\xff"]' % BEYOND)
+    assert is_json(b'[%d, "\xc3\xa9"]' % BEYOND)
