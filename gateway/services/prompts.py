@@ -13,6 +13,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from adapters.canonical.faults import Fault
+from adapters.canonical.parts import NO_EXTRAS
+from adapters.canonical.request import PromptRef, Request
 from gateway.flow.context import Runtime
 from gateway.flow.prompting import found, named
 from gateway.northbound.base import Asked
@@ -252,7 +254,7 @@ def with_output(runtime: Runtime, alias: Alias, asked: Asked) -> Asked:
     prompt = found(runtime, alias, request) if request.output is None else None
     if prompt is None or prompt.output is None:
         return asked
-    return replace(asked, request=replace(request, output=prompt.output))
+    return replace(asked, request=replace(pinned(request, prompt), output=prompt.output))
 
 
 def with_model(runtime: Runtime, asked: Asked) -> Asked:
@@ -272,4 +274,11 @@ def with_model(runtime: Runtime, asked: Asked) -> Asked:
             "model: say which model is to answer. The prompt names none.",
             param="model",
         )
-    return replace(asked, request=replace(request, model=prompt.model))
+    return replace(asked, request=replace(pinned(request, prompt), model=prompt.model))
+
+
+def pinned(request: Request, prompt: Prompt) -> Request:
+    """``request`` for this version of its prompt, of which it has something already: a label may
+    move before the rest of it is used."""
+    variables = NO_EXTRAS if request.prompt is None else request.prompt.variables
+    return replace(request, prompt=PromptRef(prompt.name, str(prompt.version), variables))

@@ -11,6 +11,7 @@ import openai
 import pytest
 
 from adapters.simulator import Say
+from gateway.http import conversation
 from gateway.policy.prompts import template
 from gateway.policy.prompts.definition import digest
 from tests.harness import ADMIN, KEY, Answer, Harness, alias, gateway
@@ -206,6 +207,44 @@ async def test_a_label_moves_what_the_next_call_gets(g: Harness) -> None:
     assert (await g.explain(answer))["prompt"] == "p@2"
     used = (await g.get("/admin/usage?by=prompt")).json()["usage"]
     assert {(row["prompt"], row["requests"]) for row in used} == {("p@1", 1), ("p@2", 1)}
+
+
+@pytest.mark.parametrize("model", [None, "m-chat"], ids=["its own model", "a model named"])
+async def test_a_label_that_moves_during_a_call_mixes_no_versions(
+    g: Harness, monkeypatch: pytest.MonkeyPatch, model: str | None
+) -> None:
+    """Its model and its schema are needed before its text is."""
+    for name, answering in (("one", "m-openai"), ("two", "m-claude")):
+        schema = {"type": "object", "properties": {name: {"type": "string"}}, "required": [name]}
+        body = {"name": "p", "system": f"Say {name}.", "model": answering}
+        await admin(g, "POST", "", {**body, "output": {"schema": schema}})
+    await admin(g, "PUT", "/p/labels/production", {"version": 1})
+    book, resolve = g.state.runtime.prompts, conversation.resolve
+    shelf = book.shelf("p")
+    assert shelf is not None
+
+    def moves(version: int) -> None:
+        book.use_stored(shelf.versions.values(), [("p", "production", version)])
+
+    def moving(*given: Any) -> Any:
+        moves(2)
+        return resolve(*given)
+
+    class Late(conversation.Session):  # type: ignore[name-defined, misc]
+        async def __aenter__(self) -> Any:
+            moves(1 if model else 2)
+            return await super().__aenter__()
+
+    monkeypatch.setattr(conversation, "resolve", moving)
+    monkeypatch.setattr(conversation, "Session", Late)
+    asked = {"prompt": {"id": "p", "version": "production"}, "input": "go"}
+    answer = await g.post("/v1/responses", asked if model is None else {**asked, "model": model})
+    assert answer.status == 200, answer.body
+    version, name = (1, "one") if model is None else (2, "two")
+    text = json.dumps(seen(g))
+    assert (f"Say {name}." in text, '"one"' in text) == (True, name == "one")
+    told = await g.explain(answer)
+    assert (told["prompt"], told["alias"]) == (f"p@{version}", model or "m-openai")
 
 
 async def test_an_alias_brings_its_own(g: Harness) -> None:
