@@ -182,6 +182,9 @@ async def test_responses_and_chat_take_the_same_prompt(g: Harness) -> None:
     assert answer.status == 200, answer.body
     assert "Greet Ann." in json.dumps(seen(g)["system"])
     assert "prompt" not in answer.headers.get("x-gateway-dropped", "")
+    for path, asked in (("/v1/responses", body), ("/v1/chat/completions", chat)):
+        answer = await g.post(path, {**asked, "prompt": {**prompt, "verison": "1"}})
+        assert "prompt.verison" in answer.headers["x-gateway-dropped"]
 
 
 async def test_the_prompt_s_model_answers_where_the_request_names_none(g: Harness) -> None:

@@ -39,6 +39,7 @@ _FUNCTION_FIELDS = frozenset(shapes.Function.__annotations__)
 _FORMAT_FIELDS = frozenset(shapes.JsonSchemaFormat.__annotations__)
 _SCHEMA_FIELDS = frozenset(shapes.SchemaFormat.__annotations__)
 _TOOL_FIELDS = frozenset(shapes.FunctionTool.__annotations__)
+_PROMPT_FIELDS = frozenset(shapes.Prompt.__annotations__)
 
 
 def parse(
@@ -168,7 +169,7 @@ def _read(given: Mapping[str, Any], dropped: list[str]) -> dict[str, Any]:
         "output": _output(given.get("response_format"), dropped),
         "reasoning": None if effort is None else Reasoning(effort=effort),
         "cache": _cache(given),
-        "prompt": _prompt(given.get("prompt")),
+        "prompt": _prompt(given.get("prompt"), dropped),
     }
 
 
@@ -259,7 +260,8 @@ def _cache(given: Mapping[str, Any]) -> Cache | None:
     return Cache(key=key, retention=retention, options=options)
 
 
-def _prompt(given: Mapping[str, Any] | None) -> PromptRef | None:
+def _prompt(given: Mapping[str, Any] | None, dropped: list[str]) -> PromptRef | None:
     if given is None:
         return None
+    lost(given, _PROMPT_FIELDS, "prompt", dropped)
     return PromptRef(given["id"], given.get("version"), given.get("variables") or NO_EXTRAS)

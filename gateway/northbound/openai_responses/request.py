@@ -45,6 +45,7 @@ _FUNCTION = frozenset(shapes.FunctionTool.__annotations__)
 _FORMAT = frozenset(shapes.JsonSchemaFormat.__annotations__)
 _TEXT = frozenset(shapes.TextConfig.__annotations__)
 _REASONING = frozenset(shapes.Reasoning.__annotations__)
+_PROMPT = frozenset(shapes.Prompt.__annotations__)
 
 
 def parse(
@@ -72,7 +73,7 @@ def parse(
         sampling=_sampling(given),
         reasoning=_reasoning(reasoning, dropped),
         cache=_cache(given),
-        prompt=_prompt(given.get("prompt")),
+        prompt=_prompt(given.get("prompt"), dropped),
         metadata=given.get("metadata"),
         end_user=given.get("user"),
         safety_identifier=given.get("safety_identifier"),
@@ -217,7 +218,8 @@ def _cache(given: Json) -> Cache | None:
     return Cache(key=key, retention=retention, options=options)
 
 
-def _prompt(given: Json | None) -> PromptRef | None:
+def _prompt(given: Json | None, dropped: list[str]) -> PromptRef | None:
     if given is None:
         return None
+    lost(given, _PROMPT, "prompt", dropped)
     return PromptRef(given["id"], given.get("version"), given.get("variables") or NO_EXTRAS)
