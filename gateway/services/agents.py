@@ -20,6 +20,7 @@ from gateway.flow.context import Runtime
 from gateway.flow.prompting import named
 from gateway.northbound.runs.agents import parse_agent
 from gateway.policy.auth import Principal
+from gateway.policy.prompts.variables import required
 from gateway.runs.asking import child_name, handoff_name
 from gateway.runs.spec import AgentSpec
 from gateway.settings.problems import Problem
@@ -261,7 +262,18 @@ def fit_together(agents: Iterable[AgentSpec], runtime: Runtime) -> None:
             text = f"The contract of agent {agent.name!r} can't be kept: {flaw}."
             raise Fault("bad_request", text, param="contract")
         if agent.prompt is not None:
-            named(runtime, PromptRef(agent.prompt), "openai-responses")
+            _promptable(agent, agent.prompt, runtime)
+
+
+def _promptable(agent: AgentSpec, reference: str, runtime: Runtime) -> None:
+    prompt = named(runtime, PromptRef(reference), "openai-responses")
+    needed = [] if prompt is None else required(prompt.variables)
+    if prompt is not None and needed:
+        text = (
+            f"The prompt {prompt.reference} of agent {agent.name!r} needs the variable "
+            f"{needed[0]!r}, and an agent gives none. Let it have a default."
+        )
+        raise Fault("bad_request", text, param="prompt")
 
 
 def permitted(agent: AgentSpec, principal: Principal) -> bool:

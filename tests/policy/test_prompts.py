@@ -246,8 +246,8 @@ def test_without_a_user_template_the_variables_are_sent_as_json() -> None:
 
 
 WRONG: list[tuple[dict[str, Any], str, str]] = [
-    ({}, "customer", "needs this variable"),
-    ({"customer": 1}, "customer", "takes a string"),
+    ({}, "customer", "needs the variable 'customer'"),
+    ({"customer": 1}, "customer", "takes a string as 'customer'"),
     ({"customer": None}, "customer", "takes a string"),
     ({"customer": "x", "tier": "gold"}, "tier", "out of 'free', 'pro'"),
     ({"customer": "x", "teir": "pro"}, "teir", "Did you mean 'tier'"),

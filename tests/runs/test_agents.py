@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from adapters.simulator import Call, Say
-from tests.harness import KEY, Answer, Harness, alias, gateway
+from tests.harness import ADMIN, KEY, Answer, Harness, alias, gateway
 from tests.runs.following import begin, data, watch
 from tests.runs.tools import spy, use
 
@@ -89,6 +89,21 @@ async def test_what_an_agent_is_told_of_must_be_there(
         assert status in (400, 404)
         assert named == param
         assert (await g.get("/runs", key=KEY)).json()["data"] == []
+
+
+async def test_a_prompt_that_an_agent_can_t_fill_is_refused_before_its_run(tmp_path: Path) -> None:
+    """Each of its turns would fail, and the first would say so only then."""
+    async with gateway(tmp_path, SCRIPTED) as g:
+        for variable in ("string", {"type": "string", "default": "Ann"}):
+            prompt = {"name": "p", "system": "For {{ who }}.", "variables": {"who": variable}}
+            assert (await g.post("/admin/prompts", prompt, key=ADMIN)).status == 201
+        answer = await g.post("/runs", agent(prompt="p@1"))
+        error = answer.json()["error"]
+        assert (answer.status, error["param"]) == (400, "prompt")
+        assert "'who'" in error["message"]
+        g.simulator.script("script", [Say("done")])
+        await watch(g, await begin(g, agent(prompt="p@2")))
+        assert "For Ann." in str(g.simulator.log[-1].body)
 
 
 async def test_a_policy_may_speak_of_many_tools_and_the_nearest_word_counts(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from adapters.canonical.faults import Fault
 from gateway.policy.prompts.book import Book
 from gateway.policy.prompts.frontmatter import Filed, read_folder
 from gateway.policy.prompts.rendering import Limits
-from gateway.policy.prompts.variables import UNSET
+from gateway.policy.prompts.variables import required
 from gateway.settings.problems import Problem
 from gateway.settings.snapshot import Snapshot
 
@@ -49,7 +49,7 @@ def _unusable(reference: str, book: Book) -> str | None:
         prompt = book.find(reference, None)
     except Fault as fault:
         return fault.message
-    needed = [name for name, variable in prompt.variables.items() if variable.default is UNSET]
+    needed = required(prompt.variables)
     if not needed:
         return None
     return (

@@ -48,6 +48,11 @@ class Variable:
         return self.choices is None or value in self.choices
 
 
+def required(variables: Mapping[str, Variable]) -> list[str]:
+    """The names of those that a call has to give."""
+    return [name for name, variable in variables.items() if variable.default is UNSET]
+
+
 def values_of(
     variables: Mapping[str, Variable], given: Mapping[str, Any], prompt: str
 ) -> dict[str, Any]:
@@ -66,7 +71,7 @@ def values_of(
     for name, variable in variables.items():
         if name not in given:
             if variable.default is UNSET:
-                raise _wrong(name, f"The prompt {prompt} needs this variable.")
+                raise _wrong(name, f"The prompt {prompt} needs the variable {name!r}.")
             values[name] = variable.default
             continue
         value = _plain(given[name])
@@ -74,7 +79,7 @@ def values_of(
             wanted = variable.type
             if variable.choices is not None:
                 wanted += f" out of {', '.join(map(repr, variable.choices))}"
-            raise _wrong(name, f"The prompt {prompt} takes a {wanted} here.")
+            raise _wrong(name, f"The prompt {prompt} takes a {wanted} as {name!r}.")
         values[name] = value
     return values
 
