@@ -97,6 +97,11 @@ def _counted(raw: Mapping[str, Any]) -> Usage:
     what was read from or written to the cache, so the classes are taken as they stand."""
     counts = Counts(raw)
     written = counts.take("cache_creation_input_tokens")
+    if written is None and isinstance(raw.get("cache_creation"), dict):
+        by_life = [
+            counts.take("cache_creation", f"ephemeral_{n}_input_tokens") for n in ("5m", "1h")
+        ]
+        written = sum(number or 0 for number in by_life)
     output = counts.take("output_tokens")
     return Usage(
         input=counts.take("input_tokens"),

@@ -103,6 +103,16 @@ def test_nonsense_in_an_iteration_is_invalid_and_odd_ones_are_nothing() -> None:
     assert used(7, None, {"type": ["compaction"]}, {}) == OWN
 
 
+def test_what_a_cache_kept_may_be_told_by_its_life_alone() -> None:
+    """The hour's tokens were taken off those of five minutes, of which there were none."""
+    for five, hour, kept in ((3, 4, 7), (None, 4, 4), (3, None, 3), (None, None, 0)):
+        lives = {"ephemeral_5m_input_tokens": five, "ephemeral_1h_input_tokens": hour}
+        told = {name: number for name, number in lives.items() if number is not None}
+        usage = anthropic_messages.usage_of({"input_tokens": 1, "cache_creation": told})
+        assert (usage.cache_write, usage.cache_write_1h, usage.invalid) == (kept, hour, False)
+    assert anthropic_messages.usage_of({"cache_creation": None}).cache_write is None
+
+
 def test_iterations_do_not_stand_in_for_counts_that_are_missing() -> None:
     raw = {"output_tokens": 10, "iterations": [iteration("compaction", 900, 7)]}
     assert anthropic_messages.usage_of(raw).input is None

@@ -91,10 +91,15 @@ class _Open:
 class Stream:
     """The state of one stream. Feed it parsed events; ``done`` once a terminal was given."""
 
-    __slots__ = ("_count", "_extras", "_open", "_reason", "_started", "_stop", "_usage", "done")
+    __slots__ = (
+        *("_count", "_extras", "_open", "_reason", "_started", "_stop", "_usage", "_written"),
+        "done",
+    )
 
     def __init__(self) -> None:
         self.done = False
+        self._written = False
+        """Whether the output was counted after the start, whose count is of a beginning."""
         self._started = False
         self._open: dict[int, _Open] = {}
         self._count = 0
@@ -150,7 +155,10 @@ class Stream:
         for place in (delta, {k: v for k, v in event.items() if k != "delta"}):
             for extras in split_extras(place):
                 self._extras.update(extras)
-        return self._report(event.get("usage"))
+        usage = event.get("usage")
+        if isinstance(usage, dict) and usage.get("output_tokens") is not None:
+            self._written = True
+        return self._report(usage)
 
     def _message_stop(self, event: Json) -> list[Event]:
         self._must_have_started()
@@ -158,6 +166,8 @@ class Stream:
             return [truncated("it ended without a stop_reason")]
         ends = [end for number in list(self._open) for end in self._end(self._open.pop(number))]
         reason = reason_of(self._reason)
+        if self._usage and not self._written:
+            ends.append(UsageReported(replace(usage_of(self._usage), output=None)))
         return [*ends, Finished(reason, self._reason, self._stop, self._extras)]
 
     def _report(self, usage: Any) -> list[Event]:

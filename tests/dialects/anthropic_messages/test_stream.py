@@ -153,6 +153,18 @@ def test_absurd_counts_are_refused_one_by_one(decode, wrong):
     assert (counted.input, counted.output, counted.invalid) == (4, None, True)
 
 
+def test_a_count_of_the_beginning_is_none_of_the_output(decode):
+    """The start counts a token or none; where nothing else does, the rest would be free."""
+    usage = {"input_tokens": 5, "cache_read_input_tokens": 7, "output_tokens": 1}
+    start = {"type": "message_start", "message": {**START["message"], "usage": usage}}
+    silent = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}
+    for end in (silent, ending("end_turn"), ending("end_turn", output_tokens=None)):
+        counted = fold(decode(stream(start, *TEXT, end, STOP))).usage
+        assert (counted.input, counted.cache_read, counted.output) == (5, 7, None)
+    counted = fold(decode(stream(start, *TEXT, ending("end_turn", output_tokens=1), STOP))).usage
+    assert counted.output == 1
+
+
 def test_usage_that_never_came_is_unknown_not_zero():
     body = {"id": "m", "model": "m", "content": [], "stop_reason": "end_turn"}
     assert fold(DIALECT.decoder().body(json.dumps(body).encode())).usage is None
