@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from gateway.cli.books import add_store, with_store
-from gateway.cli.exits import Exit
+from gateway.cli.exits import CommandError, Exit
 from gateway.cli.output import say, show
 from gateway.cli.periods import past
 
@@ -65,6 +65,8 @@ def run(args: argparse.Namespace) -> int:
 
         return await store.usage(UsageQuery(args.by, args.since, args.until, args.project))
 
+    if None not in (args.since, args.until) and args.since > args.until:
+        raise CommandError("The period ends before it begins: --until lies before --since.")
     rows = [_in_dollars(row) for row in with_store(args, work)]
     columns = list(rows[0]) if rows else [*args.by, *ALWAYS]
     if args.format == "table":

@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse
 from adapters.canonical.faults import Fault
 from gateway.http.deps import Admin, Gateway
 from gateway.http.posted import posted
-from gateway.services.forgetting import forget_data
+from gateway.services.forgetting import ForgetRequest, forget_data
 from gateway.services.keys import KeyRequest, create_key, list_keys, revoke_key
 from gateway.services.reloading import at_next_start
 from gateway.services.shaped import shaped
@@ -83,11 +83,11 @@ async def remove_key(key_id: str, state: Gateway, admin: Admin) -> dict[str, Any
 
 @router.delete("/data")
 async def forget(
-    state: Gateway, admin: Admin, end_user: str | None = None, project: str | None = None
+    state: Gateway, admin: Admin, asked: Annotated[ForgetRequest, Query()]
 ) -> dict[str, int]:
     """Delete what an end user, a project, or an end user within a project has left here: calls,
     kept responses, conversations and answers. The sums of the bill stay, but for a project's."""
-    return {"deleted": await forget_data(state, end_user=end_user, project=project)}
+    return {"deleted": await forget_data(state, asked)}
 
 
 @router.post("/reload")

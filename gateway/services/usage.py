@@ -46,13 +46,10 @@ async def usage_rows(store: Store, asked: UsageRequest) -> list[Mapping[str, Any
                 f"Usage is grouped by any of {', '.join(GROUPS)}, separated by commas.",
                 param="by",
             )
-    query = UsageQuery(
-        by=tuple(asked.groups),
-        since=_day(asked.since, "since"),
-        until=_day(asked.until, "until"),
-        project=asked.project,
-    )
-    return await store.usage(query)
+    since, until = _day(asked.since, "since"), _day(asked.until, "until")
+    if since is not None and until is not None and since > until:
+        raise Fault("bad_request", "The period ends before it begins.", param="until")
+    return await store.usage(UsageQuery(tuple(asked.groups), since, until, asked.project))
 
 
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -281,6 +281,11 @@ class TestKeys:
 class TestUsage:
     """The bill, in three forms."""
 
+    def test_a_period_that_ends_before_it_begins(self, gateway: Gateway) -> None:
+        ran = gateway("usage", "--since", "2026-11-30", "--until", "2026-11-01")
+        assert (ran.code, ran.out) == (Exit.FAILED, "")
+        assert "--until lies before --since" in ran.err
+
     def test_csv_json_and_table_say_the_same(
         self, gateway: Gateway, booked: Callable[..., None], call: Callable[..., object]
     ) -> None:

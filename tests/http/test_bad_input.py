@@ -236,6 +236,12 @@ async def test_a_query_is_told_in_the_same_words_as_a_body(
     assert (reply.status, error["message"], error["param"]) == (400, says, param)
 
 
+async def test_a_period_that_ends_before_it_begins_is_a_mistake(g: Harness) -> None:
+    answer = await g.get("/admin/usage?since=2026-12-02&until=2026-12-01")
+    assert (answer.status, answer.json()["error"]["param"]) == (400, "until")
+    assert (await g.get("/admin/usage?since=2026-12-01&until=2026-12-01")).status == 200
+
+
 async def test_lists_in_a_query_may_repeat_their_name_and_strangers_are_asked_first(
     g: Harness,
 ) -> None:

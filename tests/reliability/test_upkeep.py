@@ -81,12 +81,26 @@ async def test_an_end_user_within_a_project(g: Harness, books: Any, make_key: An
     assert left == [("default", "ann"), ("default", "bob"), ("other", "bob")]
 
 
-@pytest.mark.parametrize("query", ["", "?end_user=", "?project=", "?everything=1"])
-async def test_nobody_named_is_nobody_deleted(g: Harness, books: Any, query: str) -> None:
+@pytest.mark.parametrize(
+    ("query", "named"),
+    [
+        ("", "end_user"),
+        ("?end_user=", "end_user"),
+        ("?project=", "project"),
+        ("?everything=1", "everything"),
+        ("?project=default&end_user=", "end_user"),
+        ("?project=default&enduser=ann", "enduser"),
+        ("?project=default&end_user=ann&end_user=bob", "end_user"),
+    ],
+)
+async def test_nobody_named_is_nobody_deleted(
+    g: Harness, books: Any, query: str, named: str
+) -> None:
+    """Nor is a whole project where a name is left empty, or its word is misspelt."""
     await chat(g, "ann", "hi")
     status, answer = await delete(g, query)
-    assert status == 400
-    assert "end_user" in answer["error"]["message"]
+    assert (status, answer["error"]["param"]) == (400, named)
+    assert named in answer["error"]["message"]
     assert books.rows("SELECT * FROM requests")
 
 
