@@ -36,7 +36,8 @@ class Usage:
 
     ``input`` excludes what was read from or written to the cache; ``output`` includes
     ``reasoning``. ``cache_write_1h`` is the part of ``cache_write`` at the one-hour price.
-    ``raw`` is the provider's own object, for callers of the same dialect.
+    ``largest`` is the largest of several prompts that are summed here, by which the steps of a
+    price go. ``raw`` is the provider's own object, for callers of the same dialect.
     ``invalid`` marks numbers that were refused (negative, fractional, absurd).
     """
 
@@ -48,6 +49,7 @@ class Usage:
     cache_write_1h: int | None = None
     raw: Mapping[str, Any] | None = None
     invalid: bool = False
+    largest: int | None = None
 
     @property
     def prompt(self) -> int | None:

@@ -126,6 +126,7 @@ def _summed(usages: Sequence[Usage]) -> Usage:
         **{name: total(name) for name in _CLASSES},
         raw=usages[0].raw,
         invalid=any(one.invalid for one in usages),
+        largest=max(one.prompt or 0 for one in usages),
     )
 
 

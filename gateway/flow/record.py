@@ -40,7 +40,7 @@ def cost(usage: Usage, price: Price | None) -> int | None:
     """
     if price is None:
         return None
-    prompt = usage.prompt if usage.prompt is not None else 0
+    prompt = usage.largest if usage.largest is not None else usage.prompt or 0
     write_1h = usage.cache_write_1h or 0
     charges: tuple[tuple[int, Rate | None], ...] = (
         (usage.input or 0, price.input),

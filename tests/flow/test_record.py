@@ -83,6 +83,14 @@ def test_a_class_without_a_rate_is_charged_as_input() -> None:
     assert cost(hour, replace(plain, cache_write=Rate(4 * DOLLAR))) == 40 * 1000
 
 
+def test_the_steps_of_a_price_go_by_the_largest_of_several_prompts() -> None:
+    """Two of 150,000 tokens are none of 300,000."""
+    summed = Usage(input=300_000, output=0, largest=150_000)
+    assert cost(summed, PRICE) == 300_000 * 3_000
+    assert cost(replace(summed, largest=200_001), PRICE) == 300_000 * 6_000
+    assert cost(replace(summed, largest=None), PRICE) == 300_000 * 6_000
+
+
 def test_an_unknown_price_is_no_price_of_nothing() -> None:
     assert cost(Usage(input=1, output=1), None) is None
 

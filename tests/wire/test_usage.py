@@ -88,13 +88,15 @@ def test_a_compaction_is_charged_for_beside_the_own_counts() -> None:
     hour = {"cache_creation_input_tokens": 40, "cache_creation": {"ephemeral_1h_input_tokens": 30}}
     assert used(
         iteration("compaction", 9_000, 700, **hour), iteration("message", 100, 10)
-    ) == Usage(input=9_100, cache_read=5, cache_write=40, output=710, cache_write_1h=30)
+    ) == Usage(
+        input=9_100, cache_read=5, cache_write=40, output=710, cache_write_1h=30, largest=9_040
+    )
 
 
 def test_what_an_advisor_read_and_wrote_counts() -> None:
     advised = iteration("advisor_message", 2543, 18, model="claude-opus-4-8")
     assert used(iteration("message", 100, 10), advised) == Usage(
-        input=2643, cache_read=5, output=28
+        input=2643, cache_read=5, output=28, largest=2543
     )
 
 
