@@ -8,9 +8,9 @@ name and means nothing; only a word that begins with ``fault-`` must be known.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal
 
+from adapters.canonical.record import record
 from adapters.simulator import answers, changes, gates, troubles
 from adapters.simulator import wirefaults as wire
 from adapters.simulator import wireforms as forms
@@ -20,7 +20,7 @@ Kind = Literal["answer", "change", "error", "spoil", "gate", "flag"]
 what goes onto the wire, ``gate`` decides when another fault applies, ``flag`` is a switch."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Entry:
     """One word: its grammar, its kind, one line of meaning, and what it does."""
 

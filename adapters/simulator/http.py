@@ -14,10 +14,10 @@ import socket
 import struct
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from itertools import count
 from typing import cast
 
+from adapters.canonical.record import record
 from adapters.simulator.log import Attempt, Line
 from adapters.simulator.words import Drop, Frame, Raw, Reply, Step, Wait
 
@@ -29,7 +29,7 @@ IDLE = 300.0
 """Seconds that a connection may lie idle, or take to send its request."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Request:
     """One HTTP request; header names in lower case, the last of equal ones wins."""
 

@@ -6,11 +6,13 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from adapters.canonical.record import record
 
-@dataclass(slots=True, eq=False)
+
+@record(slots=True, eq=False)
 class Line:
     """One client's connection, shared by the attempts that it carried."""
 
@@ -18,7 +20,7 @@ class Line:
     closed: float | None = None
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class Attempt:
     """One request, written on while it is served. Times are ``time.monotonic()`` seconds.
 

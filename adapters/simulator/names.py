@@ -6,9 +6,9 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 
+from adapters.canonical.record import record
 from adapters.simulator.answers import DIRT
 from adapters.simulator.catalogue import CATALOGUE, Entry, Kind
 from adapters.simulator.troubles import unknown_fault
@@ -28,7 +28,7 @@ _PARAMETERS = {
 _TOKENS = re.compile(r"([\[\]])|([A-Z]+)|([^\[\]A-Z]+)")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Word:
     """A word of a name: its row of the catalogue and its arguments."""
 
@@ -36,7 +36,7 @@ class Word:
     args: Mapping[str, str]
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class _Calls:
     """How often a model was called, and when first."""
 

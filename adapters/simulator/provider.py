@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
 import orjson
 
+from adapters.canonical.record import record
 from adapters.simulator import judge_messages, mind, more
 from adapters.simulator.catalogue import Kind
 from adapters.simulator.http import Request
@@ -47,7 +48,7 @@ _SENSELESS = (LookupError, TypeError, AttributeError, ValueError, RecursionError
 """What reading raises where the request has another shape than it should."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Endpoint:
     """A path that answers requests for a model.
 

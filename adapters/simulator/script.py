@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
+from adapters.canonical.record import record
 from adapters.simulator.words import (
     Answer,
     Ask,
@@ -23,7 +23,7 @@ Scripted = Answer | Part | Sequence[Part] | Reply | str
 """An answer, its parts, a whole HTTP reply, or a name of the catalogue (``fault-status-503``)."""
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class _Script:
     answers: tuple[Scripted, ...]
     by: Literal["call", "turn"]

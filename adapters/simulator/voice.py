@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count
 
+from adapters.canonical.record import record
 from adapters.simulator.words import Answer, Ask, Body, Frame, FrameKind, Trouble, Usage
 from adapters.wire.json import dumps
 
@@ -27,7 +27,7 @@ class Mint:
         return prefix + "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[:length])
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Told:
     """All that a protocol needs to write an answer. ``created`` is Unix seconds."""
 
@@ -39,7 +39,7 @@ class Told:
     created: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Voice:
     """One vendor protocol.
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from adapters.canonical.record import record
 from adapters.simulator.http import MAX_WAIT, chunk_of, head_of
 from adapters.simulator.troubles import midstream
 from adapters.simulator.voice import Voice
@@ -23,7 +24,7 @@ _TEXT = re.compile(rb'("(?:content|delta|text|arguments|partial_json)":\s*")')
 _HTML = b"<!doctype html><html><head><title>502</title></head><body>Bad gateway</body></html>"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Scene:
     """Where a fault happens: the protocol, and the parameters in its name."""
 

@@ -7,14 +7,16 @@ canonical words, so that the simulator stays an independent judge of what the ga
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
+
+from adapters.canonical.record import record
 
 Body = Mapping[str, Any]
 """A parsed JSON body."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ToolSpec:
     """A tool that the model may call; ``free_form`` ones take text instead of JSON."""
 
@@ -23,7 +25,7 @@ class ToolSpec:
     free_form: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Media:
     """An image, file or sound in the prompt. ``size`` is in bytes, unknown for a link."""
 
@@ -32,7 +34,7 @@ class Media:
     size: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Turn:
     """One message as the provider saw it: text only, tools' results included."""
 
@@ -40,7 +42,7 @@ class Turn:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Result:
     """A tool's result that the last turn brought."""
 
@@ -50,7 +52,7 @@ class Result:
     is_error: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Ask:
     """One request, in the terms that decide the answer.
 
@@ -85,7 +87,7 @@ class Ask:
         return sum(1 for turn in self.turns if turn.role == "assistant")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Say:
     """Text. ``pieces`` fixes how a stream cuts it; otherwise it is cut at words."""
 
@@ -93,7 +95,7 @@ class Say:
     pieces: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Think:
     """Reasoning. A ``hidden`` one comes sealed, without readable text."""
 
@@ -101,7 +103,7 @@ class Think:
     hidden: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Call:
     """A tool call; ``arguments`` go out byte for byte, valid JSON or not."""
 
@@ -111,7 +113,7 @@ class Call:
     free_form: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Refuse:
     """A refusal in the model's words."""
 
@@ -123,7 +125,7 @@ Part = Say | Think | Call | Refuse
 Stop = Literal["stop", "length", "sequence", "tools", "filter", "refusal", "pause", "context"]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Usage:
     """Tokens as the vendors count them: ``prompt`` includes ``read`` and ``written``.
 
@@ -138,7 +140,7 @@ class Usage:
     written_1h: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Answer:
     """What the model says. ``stop`` follows from the parts where it is not given.
 
@@ -170,7 +172,7 @@ class Answer:
         return "".join(part.text for part in self.parts if isinstance(part, Say))
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Trouble:
     """An answer that is an error: the status and the vendors' words for it.
 
@@ -198,7 +200,7 @@ FrameKind = Literal["open", "delta", "mark", "ping", "usage", "terminal", "done"
 """What a frame does in its stream: faults aim at kinds, never at a vendor's names."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Frame:
     """One SSE event, or a whole body, as bytes."""
 
@@ -206,14 +208,14 @@ class Frame:
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Wait:
     """Say nothing for ``seconds``."""
 
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Raw:
     """Bytes past all framing, ``times`` times."""
 
@@ -221,7 +223,7 @@ class Raw:
     times: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Drop:
     """End the connection: ``reset`` with a TCP reset, else with an ordinary close."""
 
@@ -231,7 +233,7 @@ class Drop:
 Step = Frame | Wait | Raw | Drop
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Reply:
     """An HTTP answer as steps. ``head=False``: the steps bring their own head, or none.
 

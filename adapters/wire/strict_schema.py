@@ -14,11 +14,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from typing import Any
 
 from adapters.canonical.parts import Dialect
+from adapters.canonical.record import record
 from adapters.wire.json import dumps
 from adapters.wire.schema_types import implied, is_object, kinds, takes_null
 from adapters.wire.schema_words import described
@@ -57,7 +58,7 @@ Path = tuple[str, ...]
 """Steps of properties from the root; ``*`` is any item of an array."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Strict:
     """A schema in strict form. ``optional`` lists the properties that were made nullable,
     ``said`` the limits that became words, as ``/properties/a/minLength``."""
@@ -110,7 +111,7 @@ class _NoStrictForm(Exception):
     """The schema says something that strict mode can't."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _At:
     """A place: in the answer, in the schema, and how deep."""
 
@@ -128,7 +129,7 @@ class _At:
         return replace(self, where=f"{self.where}/{keyword}/{number}")
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class _Writing:
     """One schema being written anew."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import gc
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
@@ -73,6 +74,7 @@ def port(text: str) -> int:
 
 def run_serve(args: argparse.Namespace) -> int:
     """Serve until told to stop."""
+    load_program()
     from gateway.settings.load import Overrides
 
     overrides = Overrides(host=args.host, port=args.port)
@@ -81,10 +83,23 @@ def run_serve(args: argparse.Namespace) -> int:
 
 def run_demo(args: argparse.Namespace) -> int:
     """Serve the demo, and say what to try."""
+    load_program()
     from gateway.settings.load import Overrides, shipped
 
     overrides = Overrides(port=args.port, store_dir=str(Path.cwd()))
     return _serve(shipped(DEMO_FILE), overrides, lambda demo, url: out(welcome(demo, url)))
+
+
+def load_program() -> None:
+    """Import all that a server needs while the garbage collector rests, and put it out of the
+    collector's sight: modules stay to the end, and looking through them again and again took a part
+    of each start (issue 8)."""
+    gc.disable()
+    try:
+        import gateway.app  # noqa: F401
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _serve(path: Path, overrides: Overrides, ready: Callable[[Snapshot, str], None]) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from adapters.canonical.events import (
     ArgumentsDelta,
@@ -24,6 +24,7 @@ from adapters.canonical.events import (
     UsageReported,
     Verbatim,
 )
+from adapters.canonical.record import record
 from gateway.flow.context import CallSink, Head
 
 _OF_A_PART = (TextDelta, ThinkingDelta, ArgumentsDelta, PartAnnotated, PartEnded)
@@ -85,7 +86,7 @@ class Merged:
         return first
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class ChoiceSink:
     """The sink of one choice; see :class:`gateway.flow.context.CallSink`."""
 

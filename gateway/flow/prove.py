@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from adapters.canonical.completion import Completion, Fold
@@ -105,7 +105,7 @@ def _promised(call: Call) -> Promise:
     return Promise(output, tools)
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Proof:
     """The proof of one attempt.
 

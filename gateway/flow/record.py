@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import itemgetter
 
 from adapters.adapter import Pumped
@@ -65,7 +65,7 @@ def told_name(name: str) -> str:
     return name if WIRE_NAME.fullmatch(name) else "(unnamed)"
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Try:
     """One attempt under way at ``deployment``, by name.
 

@@ -11,13 +11,14 @@ estimate plus its bound. Must not know dialects: vendors' JSON differs by less t
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import mul
 from typing import AnyStr, NamedTuple
 
 from adapters.canonical.facts import Facts
 from adapters.canonical.parts import Inline, Media, Opaque, Part, Refusal, Text, Thinking, ToolCall
 from adapters.canonical.parts import ToolResult as Result
+from adapters.canonical.record import record
 from adapters.canonical.request import FunctionTool, JsonSchema, OpaqueTool, Request
 from adapters.wire.json import dumps
 from gateway.policy.families import CLASSES, FAMILIES, TOKENIZERS, Family
@@ -146,7 +147,7 @@ def _weigh(counts: tuple[int, ...], family: Family) -> float:
     return family.scale * tokens
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Measure:
     """What was counted of a request, for any family: made once, weighed for each target.
 

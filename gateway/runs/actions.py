@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from adapters.canonical.record import record
 from gateway.runs.events import Draft
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Emit:
     """Write these events; nothing is done besides. Decided on a state that must still hold when
     they are written."""
@@ -17,7 +17,7 @@ class Emit:
     drafts: tuple[Draft, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class LookUpTools:
     """Find out what tools an agent has now, and write ``agent.started``. ``thread`` is named
     where a run has several: each begins with its own look."""
@@ -31,7 +31,7 @@ class LookUpTools:
         return f"tools:{self.agent}" if self.thread is None else f"tools:{self.thread}"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class AskModel:
     """Make the model turn ``step``."""
 
@@ -43,7 +43,7 @@ class AskModel:
         return f"model:{self.step}"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class MakeCall:
     """Make a tool call: intent, effect, result."""
 
@@ -55,7 +55,7 @@ class MakeCall:
         return f"call:{self.call_id}"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Keep:
     """Store a definition for later runs as a new version of ``name``, then write the events that
     ``told`` makes of the version that it has become.
@@ -75,19 +75,19 @@ class Keep:
         return f"keep:{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Halt:
     """Stop whatever is under way, first kindly and then for good, and write down how it stood."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Stop:
     """Stop what is under way in these threads, and let all others go on."""
 
     threads: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class LookAgain:
     """Decide anew at Unix time ``at``, though nothing may have happened."""
 
@@ -102,7 +102,7 @@ Decision = tuple[Action, ...]
 WAIT: Decision = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class End:
     """A rule's finding: a thread has come to this end. What that means (the end of the run, or of
     one node) is for the decider that asked. ``whole``: it means the run in any case."""
@@ -112,7 +112,7 @@ class End:
     whole: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Ask:
     """A rule's finding: a thread can't go on before somebody answers."""
 

@@ -10,10 +10,10 @@ waits, or knows what time it is: they are told.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from adapters.canonical.parts import Refusal, Text
+from adapters.canonical.record import record
 from gateway.runs import contract, shares, spec
 from gateway.runs.actions import (
     WAIT,
@@ -38,7 +38,7 @@ MAX_FAULTY_TURNS = 3
 """Turns in a row whose calls all went wrong, after which the run gives up."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Scene:
     """What a rule looks at: the run, its thread, who speaks, the time, and the judge of schemas."""
 

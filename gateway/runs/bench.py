@@ -7,9 +7,9 @@ the keys, the tools) is asked for anew at each step.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from adapters.canonical.record import record
 from gateway.flow.context import Runtime
 from gateway.policy.auth import Principal
 from gateway.runs.arguments import Check
@@ -20,7 +20,7 @@ from gateway.structured.check import Schemas
 from gateway.tools.base import Registry, matches
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Bench:
     """``principal`` finds the one behind a key's id, ``None`` if the key is no more."""
 

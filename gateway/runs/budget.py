@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+from adapters.canonical.record import record
 from gateway.runs.spec import Budget
 from gateway.settings.money import NANO, dollars, nano
 
@@ -14,7 +15,7 @@ THRESHOLDS = (0.5, 0.8)
 """Shares of a budget at which subscribers are told."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Used:
     """Sums over a run, its child runs included. ``seconds`` is time at work; unknown prices
     count as nothing, and ``unpriced`` says how many turns had none."""
@@ -54,7 +55,7 @@ class Used:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Gauge:
     """One budget and how much of it is used, both in the unit of its name."""
 

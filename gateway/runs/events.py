@@ -8,11 +8,12 @@ a few events, whose deltas are for the eye and whose ``message.completed`` is th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from adapters.canonical.record import record
 
-@dataclass(frozen=True, slots=True)
+
+@record(frozen=True, slots=True)
 class Shape:
     """What an event of a type means, and the fields of its ``data``: all of ``need``, any of
     ``may``. The fields themselves are in :data:`FIELDS`."""
@@ -217,7 +218,7 @@ FIELDS: Mapping[str, tuple[str, str]] = {
 """Every field that any ``data`` may have: its JSON type, and what it says."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Draft:
     """An event that is not written yet; ``seq`` and time are the ledger's to give.
 
@@ -248,7 +249,7 @@ def draft(type: str, *, step: str | None = None, agent: str | None = None, **dat
     return Draft(type, fields, step, agent)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Event:
     """A written event. ``seq`` counts from 1 without a gap, ``at`` is Unix seconds, ``epoch``
     says which claim of the run wrote it."""

@@ -7,10 +7,11 @@ is not taken over: the new run does it, or asks it, anew. Pure.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from adapters.canonical.parts import Text
 from adapters.canonical.plain import plain
+from adapters.canonical.record import record
 from adapters.canonical.request import Message
 from gateway.runs.events import Draft, Event
 from gateway.runs.fold import fold
@@ -24,7 +25,7 @@ RESULTS = frozenset({"tool.completed", "tool.failed", "tool.skipped"})
 QUESTIONS = frozenset({"approval.requested", "input.requested", "tool.in_doubt"})
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Changes:
     """What is different in the new run. ``model`` and ``instructions`` are of the agent that
     speaks at the branch; ``results`` are contents by call id."""

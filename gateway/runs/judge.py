@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from adapters.canonical.record import record
 from gateway.runs import contract
 from gateway.runs.arguments import Check, Refused, digest, read
 from gateway.runs.asking import child_name, handoff_target, offered
@@ -28,7 +28,7 @@ CUT = "The answer was cut by its token limit, so this call may be incomplete. Ma
 SUPERSEDED = "The conversation was already given to another agent in this turn."
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Case:
     """A call before its judge."""
 

@@ -7,15 +7,15 @@ since asking has no effect. A cut call is made again only where a second one doe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from adapters.canonical.record import record
 from gateway.runs.events import Draft, draft
 from gateway.runs.judge import find_tool
 from gateway.runs.state import Call, Run
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Spent:
     """What a cut turn had used all the same."""
 

@@ -8,8 +8,8 @@ mistake in the deciders, or one that somebody has changed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from adapters.canonical.record import record
 from adapters.wire.json import dumps
 from gateway.runs.actions import AskModel, Effect, Emit, LookUpTools, MakeCall
 from gateway.runs.arguments import Check
@@ -40,7 +40,7 @@ ACTED = frozenset({"model.started", "tool.intent", "agent.started"})
 """Types that a worker writes when it begins what a decider has asked for."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Difference:
     """Where a tape does not say what must follow."""
 

@@ -8,11 +8,12 @@ callers' JSON looks, nor where agents are kept.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from adapters.canonical.parts import NO_EXTRAS, Text
 from adapters.canonical.plain import parsed, plain
+from adapters.canonical.record import record
 from adapters.canonical.request import Message, Reasoning, Request, Sampling
 from gateway.runs.workflow_spec import WorkflowSpec
 from gateway.tools.base import Policy, ToolSpec
@@ -26,7 +27,7 @@ MAX_TURNS = 10
 APPROVAL_SECONDS = 86_400.0
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Budget:
     """What a run may use in all; ``None`` is unlimited, ``0`` lets nothing through.
 
@@ -43,7 +44,7 @@ class Budget:
 NO_BUDGET = Budget()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Approvals:
     """How long an approval may stay unanswered, in seconds, and what counts as its answer then."""
 
@@ -51,7 +52,7 @@ class Approvals:
     default: Literal["deny", "approve"] = "deny"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Rule:
     """One rule of a contract, checked by program on what has happened.
 
@@ -68,7 +69,7 @@ class Rule:
     on_violation: OnViolation = "block"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class AgentSpec:
     """An agent: a model with instructions and tools.
 
@@ -99,7 +100,7 @@ class AgentSpec:
     contract: tuple[Rule, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Plan:
     """How a run deals with the plan of its team, which is the node ``node``: ``launch`` makes one,
     ``polish`` changes ``stored`` by ``instruction``, ``production`` follows ``stored``. ``id`` is
@@ -113,7 +114,7 @@ class Plan:
     stored: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Flow:
     """A workflow that agents call as a tool, by the ``reference`` in their list of tools
     (``workflow:NAME``, ``node:WORKFLOW/NODE``)."""
@@ -123,7 +124,7 @@ class Flow:
     budget: Budget = NO_BUDGET
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class RunSpec:
     """One run: who begins, with what, within which bounds.
 
@@ -204,7 +205,7 @@ ACTIONS: Mapping[str, tuple[Action, ...]] = {
 """By kind of question: what may be answered."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Answer:
     """An answer to an interrupt.
 

@@ -7,10 +7,11 @@ run. Nothing is decided here, and no clock is read.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Literal
 
 from adapters.canonical.parts import Media, Opaque, Text, ToolResult
+from adapters.canonical.record import record
 from adapters.canonical.request import Message
 from gateway.runs.budget import Used
 from gateway.runs.events import Event
@@ -38,7 +39,7 @@ MAIN = "main"
 Content = tuple[Text | Media | Opaque, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Call:
     """One tool call of the model. ``approved`` is the hash of the tool's schema that a person
     agreed to; ``problem`` is why the call has no result of its own; ``structured`` is the result as
@@ -71,7 +72,7 @@ class Call:
         return ToolResult(self.call_id, self.content, is_error=self.outcome != "completed")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Interrupt:
     """A question to somebody outside. ``answer`` is the event type that settled it."""
 
@@ -87,7 +88,7 @@ class Interrupt:
         return self.answer is None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Thread:
     """One conversation: what was said, who speaks now, what the last turn asked for.
 
@@ -119,7 +120,7 @@ class Thread:
         return f"{self.name}/{self.turns + 1}"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Node:
     """A node of a workflow, by its ``path`` (``improve/2/draft``: node ``draft`` in the second turn
     of the loop ``improve``). ``since`` is the run's time at work when this attempt began, in
@@ -150,7 +151,7 @@ class Node:
         return self.path if self.attempt == 1 else f"{self.path}~{self.attempt}"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Run:
     """A run at one moment. ``at`` is the time of its last event that is no delta, ``since`` when
     its status began; both Unix seconds."""

@@ -12,9 +12,9 @@ import contextlib
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 from adapters.canonical.faults import Fault
+from adapters.canonical.record import record
 from gateway.runs import commands
 from gateway.runs.bench import Bench
 from gateway.runs.children import ChildRuns
@@ -37,7 +37,7 @@ MAX_FAILURES = 3
 """How often that may happen in a row before the run itself is taken to be the cause."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Bounds:
     """How many runs at once, how long a claim lasts without renewal, how long a run may idle;
     seconds."""

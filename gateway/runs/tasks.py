@@ -7,9 +7,9 @@ for the task is said by :func:`authoritative`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
+from adapters.canonical.record import record
 from gateway.runs.events import Event
 from gateway.runs.state import Run
 
@@ -30,7 +30,7 @@ What waits behind a pause is ``pending``, not ``failed``."""
 OVER: frozenset[str] = frozenset({"completed", "skipped", "failed", "cancelled"})
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Task:
     """One try: ``task`` is a step, a call id or a node; times are Unix seconds."""
 

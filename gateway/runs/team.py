@@ -13,11 +13,12 @@ down, recovered and never repeated like any other.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from adapters.canonical.plain import plain
+from adapters.canonical.record import record
 from adapters.wire.json import dumps
 from gateway.runs.actions import Keep
 from gateway.runs.binding import bind, shown
@@ -117,7 +118,7 @@ class TeamWork:
         walk.finish(spot, state, output)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Crew:
     """A team at work."""
 

@@ -8,10 +8,11 @@ finished node can't run again. What a kind of node does is in :data:`WORK`, by k
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, NamedTuple, Protocol
 from zlib import crc32
 
+from adapters.canonical.record import record
 from gateway.runs.actions import Ask, Effect, Emit, End, Finding, LookAgain
 from gateway.runs.agent import Rule, Scene, found
 from gateway.runs.arguments import Check
@@ -32,7 +33,7 @@ class Result(NamedTuple):
     error: Error | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Spot:
     """A node, where it stands in the run, and what it can refer to."""
 
@@ -56,7 +57,7 @@ class Work(Protocol):
         ...
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Walk:
     """What was found. ``ending`` is the end of the whole run, where a node has brought it."""
 

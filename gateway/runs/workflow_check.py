@@ -7,9 +7,10 @@ Pure: told what is known of agents, tools and schemas. What can't be known befor
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
+from adapters.canonical.record import record
 from gateway.runs.arguments import Check
 from gateway.runs.binding import OUTER, Unbound, pointers, rooted, tokens
 from gateway.runs.node_work import form
@@ -44,7 +45,7 @@ def _any_value(schema: Mapping[str, Any], value: Any) -> list[str]:
     return []
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Known:
     """What is known of the world around: an agent's output schema (``None``: it answers in
     text), a tool's parameters, and what is wrong with schemas and with values by them. A name

@@ -9,10 +9,11 @@ graph makes sense (:mod:`~gateway.runs.workflow_check` says that).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 from adapters.canonical.parts import NO_EXTRAS
+from adapters.canonical.record import record
 
 Kind = Literal[
     "call", "agent", "tool", "branch", "map", "loop", "approval", "team", "workflow", "output"
@@ -35,7 +36,7 @@ HISTORY = 5
 """Turns that a loop remembers, the newest; see :mod:`gateway.runs.looping`."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Call:
     """One model call. ``agent`` is the name, in the run, of the toolless agent that makes it;
     ``prompt`` is a binding, ``examples`` pairs of what is said and answered, ``history`` a
@@ -47,7 +48,7 @@ class Call:
     history: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Agent:
     """An agent's whole loop, begun with ``prompt`` (a binding)."""
 
@@ -56,7 +57,7 @@ class Agent:
     history: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Tool:
     """One tool call. ``agent`` is the name, in the run, of the one that has this tool only."""
 
@@ -65,7 +66,7 @@ class Tool:
     arguments: Any
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Case:
     """If ``when`` holds (a condition), the nodes ``to`` run."""
 
@@ -73,7 +74,7 @@ class Case:
     to: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Branch:
     """The first case that holds, else ``otherwise``; the nodes of all others are skipped."""
 
@@ -86,7 +87,7 @@ class Branch:
         return frozenset((*(name for case in self.cases for name in case.to), *self.otherwise))
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Map:
     """``body`` once for each item of the list ``over`` (a binding), ``concurrency`` at a time; the
     results in the items' order."""
@@ -97,7 +98,7 @@ class Map:
     form: Form = "body"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Loop:
     """``body`` ``times`` times, or until the condition ``until`` holds of its last output.
 
@@ -115,7 +116,7 @@ class Loop:
     form: Form = "body"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Approval:
     """A person is asked ``message`` (a binding) and shown ``show`` (a binding).
 
@@ -134,7 +135,7 @@ class Approval:
     default: Literal["deny", "approve"] = "deny"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Team:
     """Agents that share the work; see :mod:`gateway.runs.team`. All are names in the run.
 
@@ -153,7 +154,7 @@ class Team:
     rounds: int = MAX_TURNS
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Nested:
     """Another workflow, as one node."""
 
@@ -161,7 +162,7 @@ class Nested:
     input: Any = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Output:
     """What the workflow gives back: a binding, and the schema that it must fit."""
 
@@ -169,7 +170,7 @@ class Output:
     schema: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class NodeSpec:
     """A node. ``needs`` are the nodes that must be settled before it: the declared ones, those that
     it refers to, and the branch that decides about it.
@@ -201,7 +202,7 @@ class NodeSpec:
     output: Output | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class WorkflowSpec:
     """A graph. ``settings`` are, by name, ``{default, schema, open}``: a pointer
     ``/settings/NAME`` leads to the default, which who starts the workflow may set if ``open``."""

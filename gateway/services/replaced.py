@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Protocol
 
+from adapters.canonical.record import record
 from gateway.flow.context import Runtime
 
 AT_LEAST = 60.0
@@ -32,7 +32,7 @@ class Open(Protocol):
         ...
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class _Old:
     """One configuration; monotonic seconds. ``open`` is what its successor had no use for."""
 

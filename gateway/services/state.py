@@ -7,10 +7,11 @@ gateways can live in one process.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 from adapters.canonical.faults import Fault
+from adapters.canonical.record import record
 from gateway.flow.context import Runtime
 from gateway.observe.logs import Logs
 from gateway.policy.auth import Keyring
@@ -30,7 +31,7 @@ class Stoppable(Protocol):
         ...
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class State:
     """``runtime`` is swapped whole on reload; a request keeps the one that it started with.
 

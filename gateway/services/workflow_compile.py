@@ -8,10 +8,11 @@ graph makes sense is said elsewhere.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, NamedTuple
 
 from adapters.canonical.faults import Fault
+from adapters.canonical.record import record
 from adapters.canonical.request import Sampling
 from gateway.northbound.body import problems
 from gateway.northbound.runs.agents import agent_spec
@@ -56,7 +57,7 @@ class Wanted(NamedTuple):
     place: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Compiled:
     """A workflow with everything that it brings along: its own agents with the place of each, and
     those that are ``wanted`` from elsewhere. Where the shape is wrong there are flaws, and no

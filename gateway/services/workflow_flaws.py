@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from adapters.canonical.faults import Fault
+from adapters.canonical.record import record
 from gateway.runs.bench import schema_check
 from gateway.runs.spec import AgentSpec
 from gateway.runs.workflow_check import Flaw, Known, check
@@ -31,7 +31,7 @@ MAX_TOLD = 20
 """Flaws that a caller is told at once; an error's body is bounded. ``gateway check`` tells all."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class World:
     """What a workflow may rely on: agents by name, chat models, tools."""
 

@@ -6,10 +6,11 @@ Every room's ``check(snapshot)`` gives a list of these; the loader raises them a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from adapters.canonical.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Problem:
     """One thing to change: ``where`` is the key path as written in the file (``models.smart``),
     ``message`` says what is wrong and what to write instead. ``line`` counts from 1."""

@@ -7,11 +7,12 @@ its facts and price, an alias its time-outs, so that nobody looks anything up pe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, Literal
 
 from adapters.canonical.facts import CAPABILITIES, Facts
 from adapters.canonical.parts import Dialect
+from adapters.canonical.record import record
 from adapters.wire.call import Timeouts
 
 
@@ -48,7 +49,7 @@ class Headers(dict[str, str]):
         return f"Headers({sorted(self)})"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Provider:
     """Where and how to reach one provider."""
 
@@ -65,7 +66,7 @@ class Provider:
     simulator: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Deployment:
     """One model at one provider: a target of aliases, the thing that a breaker guards."""
 
@@ -79,7 +80,7 @@ class Deployment:
         object.__setattr__(self, "name", f"{self.provider.name}/{self.model}")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Target:
     """A deployment as one alias uses it."""
 
@@ -88,7 +89,7 @@ class Target:
     timeouts: Timeouts = field(default_factory=Timeouts)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class BreakerPolicy:
     """When a deployment is left alone: ``rate`` of failures over ``window`` seconds with at
     least ``minimum`` calls, or ``streak`` failures in a row; probed again after ``cooldown``
@@ -102,7 +103,7 @@ class BreakerPolicy:
     max_cooldown: float = 300.0
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Alias:
     """A model name that callers use, and how it is served (design sections 6 and 10)."""
 
@@ -139,7 +140,7 @@ class Alias:
         object.__setattr__(self, "common", common)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Limits:
     """A key's limits. ``None`` is unlimited, ``0`` lets nothing through (fault kind K05).
 
@@ -160,7 +161,7 @@ class Limits:
         return Limits(**{n: getattr(default, n) if v is None else v for n, v in own})
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class KeySettings:
     """A key that the file defines; it is read-only through the API."""
 
@@ -175,7 +176,7 @@ class KeySettings:
     tools: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ServerSettings:
     """The ``[server]`` table."""
 
@@ -191,7 +192,7 @@ class ServerSettings:
     max_n: int = 8
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class StoreSettings:
     """The ``[store]`` table; ``retention`` maps a table to days kept."""
 
@@ -201,7 +202,7 @@ class StoreSettings:
     keep_responses: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ObserveSettings:
     """The ``[observe]`` table."""
 
@@ -212,7 +213,7 @@ class ObserveSettings:
     tracing: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Snapshot:
     """One whole configuration. ``hash`` is on every ledger row that it served."""
 

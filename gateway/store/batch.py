@@ -14,11 +14,12 @@ can be taken at once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from operator import add
 from typing import Any
 
 from adapters.canonical.faults import Fault
+from adapters.canonical.record import record
 from gateway.store import rows, statements
 from gateway.store.base import Opened, RequestEnd, Settlement
 from gateway.store.entries import Attempt, Call, Close, Entry, Open, Settle
@@ -33,7 +34,7 @@ _REQUESTS = rows.ROLLUP_SUMS.index("requests")
 _REFUSED = rows.ROLLUP_SUMS.index("refused")
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Rollup:
     """What one group adds to one line of the daily roll-up."""
 
@@ -50,7 +51,7 @@ class Rollup:
         self.sums[_REFUSED] += refused
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Writes:
     """Rows to write; the values are as ``rows`` makes them, ``kept`` are pairs of a new lease and
     a call's id."""

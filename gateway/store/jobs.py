@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from adapters.canonical.record import record
 
 Durability = Literal["normal", "full"]
 """What a commit survives: ``normal`` the death of the gateway, ``full`` a power cut."""
@@ -28,7 +29,7 @@ PAUSE = 0.25
 """Seconds between two tries of what could not be written."""
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class Job:
     """One entry on its way to the database.
 

@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import ceil
 from typing import Any, NamedTuple
 
 from adapters.canonical.faults import Fault
+from adapters.canonical.record import record
 from gateway.settings.money import dollars
 from gateway.settings.snapshot import Limits
 from gateway.store.base import Hold, RateState
@@ -127,7 +128,7 @@ class Window:
         return latest + WINDOW + 1 - now
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Account:
     """One key's use: money spent by day, month and for ever; what is reserved and under way.
 

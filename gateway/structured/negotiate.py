@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 from adapters.canonical.facts import Facts, schema_tier
 from adapters.canonical.parts import Dialect, Text
+from adapters.canonical.record import record
 from adapters.canonical.request import (
     FunctionTool,
     JsonObject,
@@ -48,7 +49,7 @@ UNIONS = ("anyOf", "oneOf", "allOf", "$ref")
 """Keywords that a tool's parameters can't begin with everywhere."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Asked:
     """The request as it goes to one deployment, and how its answer is to be read.
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import inspect
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from adapters.canonical.record import record
 
 _FIELD = re.compile(r":(?P<kind>\w+)(?:[^:\n]*?\b(?P<name>\w+))?:\s*(?P<text>.*)")
 _ITEM = re.compile(r"(?P<name>\w+)(?:\s*\([^)]*\))?:\s*(?P<text>.*)")
@@ -18,7 +20,7 @@ _SECTION = re.compile(
 _OF_PARAMETERS = frozenset({"Args", "Arguments", "Parameters"})
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Doc:
     """``description`` is all that stands before the first section or field."""
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from adapters.canonical.clock import Clock, SystemClock
+from adapters.canonical.record import record
 from gateway.policy.auth import Principal
 from gateway.settings.problems import Problem
 from gateway.settings.rooms import McpTable, ToolTable
@@ -57,7 +58,7 @@ def known(snapshot: Snapshot) -> Registry:
     return Registry(tools, [_Away(f"{name}__") for name in found.servers])
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Away:
     """An MCP server that nobody has asked."""
 
@@ -172,7 +173,7 @@ class _Built(NamedTuple):
     opened: list[Closing]
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class _Found:
     """What a configuration has: tools and servers by name, each with its table."""
 

@@ -239,3 +239,25 @@ def test_the_simulator_on_its_own(start: Callable[..., Process]) -> None:
     with urllib.request.urlopen(request, timeout=5) as answer:
         assert json.load(answer)["choices"]
     assert process.end() == Exit.OK
+
+
+def test_what_a_server_is_made_of_is_out_of_the_collector_s_sight() -> None:
+    """Collections while it is imported, and over it later, were a part of each start."""
+    told = subprocess.run(
+        [sys.executable, "-c", MEASURED], check=True, capture_output=True, text=True
+    ).stdout
+    collections, frozen, seen = map(int, told.split())
+    assert collections == 0
+    assert frozen > 50_000
+    assert seen < 2_000
+
+
+MEASURED = """
+import gc
+from gateway.cli.serve import load_program
+before = [one["collections"] for one in gc.get_stats()]
+load_program()
+assert gc.isenabled()
+after = [one["collections"] for one in gc.get_stats()]
+print(sum(after) - sum(before), gc.get_freeze_count(), len(gc.get_objects()))
+"""

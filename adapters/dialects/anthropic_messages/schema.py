@@ -10,9 +10,10 @@ outputs and its SDK's own transformation.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from adapters.canonical.record import record
 from adapters.wire.schema_words import described
 
 KEPT = frozenset({"description", "title", "enum", "const"})
@@ -51,7 +52,7 @@ class Unprojectable(ValueError):
     recursion, references out of the document, or no type at all. The text says which."""
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Projection:
     """``schema`` to be sent, and the keywords that became words, as ``path/keyword``.
 
@@ -63,7 +64,7 @@ class Projection:
     unions: int = 0
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Room:
     """What one request's schemas may still hold."""
 

@@ -10,7 +10,7 @@ the user's turn.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from adapters.canonical.facts import Facts
@@ -45,7 +45,7 @@ SPOKEN = ("text", "tool_use", *THINKING)
 Json = dict[str, Any]
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Turn:
     """One message to be sent. ``source`` is the place of the caller's first message in it."""
 

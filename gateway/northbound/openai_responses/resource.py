@@ -8,11 +8,11 @@ the output came about.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from adapters.canonical.events import Failed, Finished, Reason, Terminal, Usage
 from adapters.canonical.parts import NO_EXTRAS, Dialect
+from adapters.canonical.record import record
 from adapters.wire.openai_responses import DIALECT, usage_object
 from gateway.northbound import errors
 from gateway.northbound.base import Envelope
@@ -70,7 +70,7 @@ INCOMPLETE: Mapping[Reason, str] = {
 any is the provider's filter."""
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Answer:
     """What is known of an answer so far, apart from its output."""
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from adapters.canonical.record import record
 from adapters.wire.json import dumps
 
 Json = dict[str, Any]
@@ -23,7 +24,7 @@ CALL = "call:"
 TOOL = "tool:"
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class _Part:
     """An agent's part in the run, between its start and its end."""
 
@@ -33,7 +34,7 @@ class _Part:
     sent: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class WorkflowEvents:
     """Feed it every event of a run, from the first on."""
 

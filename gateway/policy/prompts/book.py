@@ -8,10 +8,11 @@ nowhere else, and never become a path (case X07).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from difflib import get_close_matches
 
 from adapters.canonical.faults import Fault
+from adapters.canonical.record import record
 from gateway.policy.prompts.definition import ID, LATEST, Prompt
 from gateway.policy.prompts.frontmatter import Filed
 
@@ -19,7 +20,7 @@ DEFAULT = "production"
 """The label that a reference without a version means, where a prompt has it; else the latest."""
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Shelf:
     """All versions of one prompt, and which of them the labels mean."""
 

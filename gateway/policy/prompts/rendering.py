@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from adapters.canonical.record import record
 
 
 class TemplateRefused(ValueError):
@@ -21,7 +22,7 @@ class RenderingFailed(ValueError):
     """The template and these values make no text; the message says why."""
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Limits:
     """What one rendering may cost, and what it has cost. ``seconds`` run from its first turn."""
 

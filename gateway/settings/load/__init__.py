@@ -10,12 +10,13 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from importlib.resources import files
 from pathlib import Path as FilePath
 from typing import Any
 
+from adapters.canonical.record import record
 from gateway.settings.load.check import check_references, check_tables, check_vendors
 from gateway.settings.load.digest import digest
 from gateway.settings.load.facts import FactsBook, check_words
@@ -41,7 +42,7 @@ _TOML_ADVICE = {
 """By what the parser says: what the writer may not know."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Overrides:
     """What a command line says over the file. ``simulator_url`` is where the in-process
     simulator listens, for providers with ``simulator = true``. ``store_dir`` is the folder from

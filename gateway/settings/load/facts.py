@@ -6,11 +6,12 @@ Rows are data (fault kind K06): a new model or a changed rule is a row, never a 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from fnmatch import fnmatchcase
 from typing import Any
 
 from adapters.canonical.facts import CAPABILITIES, Facts
+from adapters.canonical.record import record
 from adapters.canonical.request import Sampling
 from gateway.settings.load.findings import Findings
 from gateway.settings.load.positions import Path
@@ -37,7 +38,7 @@ _REPLACED = (
 """Keys of which a later row's word stands alone; the others add up."""
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Known:
     """The rows' words on one model, put together. ``stated`` are the capabilities that some
     row names, as against those that nothing forbids."""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from adapters.canonical.record import record
 from gateway.settings.load.positions import Path
 from gateway.settings.problems import ConfigError, Problem
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Findings:
     """The faults of one file. ``lines`` are its keys' places."""
 

@@ -7,12 +7,13 @@ network.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from adapters.canonical.facts import Price, Rate
+from adapters.canonical.record import record
 from gateway.settings.model import PriceTable, RateTable
 from gateway.settings.money import dollars, nano
 
@@ -23,7 +24,7 @@ OWN_TABLE = "configuration"
 """The price table's name where the file itself states the price."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Quote:
     """What the package knows of one model; either half may be missing."""
 
