@@ -191,7 +191,11 @@ async def settle(store: Store, run_id: str, clock: Clock) -> None:
         conversation=conversation,
         end_user=birth.end_user,
     )
-    await store.keep_response(kept, addition)
+    try:
+        await store.keep_response(kept, addition)
+    except Fault:  # another replica may have kept it just now
+        if await store.chain(birth.project, response_id) is None:
+            raise
     if conversation is not None and addition is None and holder is not None:
         await store.release_conversation(conversation, holder)
 

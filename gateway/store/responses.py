@@ -96,7 +96,7 @@ class ResponseBook(Protocol):
     """The part of the store that keeps responses; each write is one transaction."""
 
     async def keep_response(self, kept: KeptResponse, addition: Addition | None = None) -> None:
-        """Insert a response; its thread counts as used now. With an ``addition``, the
+        """Insert a response, once; its thread counts as used now. With an ``addition``, the
         conversation that it joined grows with it, if it is still there."""
         ...
 

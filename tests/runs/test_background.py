@@ -4,17 +4,20 @@ upstream, and over a restart."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from pathlib import Path
 from typing import Any
 
 import openai
 import pytest
 
+from adapters.canonical.faults import Fault
 from adapters.canonical.grammar import check as check_grammar
 from adapters.simulator import Call, Say, Think
 from gateway.northbound.runs.call_answer import CallAnswer
+from gateway.services.background import settle
 from tests.harness import KEY, Harness, alias, gateway
-from tests.runs.following import data, read, watch
+from tests.runs.following import data, idle, read, watch
 
 UPSTREAMS = {
     "m-responses": ("openai", "script"),
@@ -118,6 +121,66 @@ async def test_a_cancel_ends_it_and_is_idempotent(tmp_path: Path) -> None:
         assert (await sdk.responses.retrieve(begun.id)).status == "cancelled"
         with pytest.raises(openai.NotFoundError):
             await sdk.responses.cancel("resp_unknown")
+
+
+async def test_it_can_be_continued_while_it_is_being_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its worker and who continues it both find that nobody has kept it yet."""
+    async with gateway(tmp_path, *ALIASES) as g, client(g) as sdk:
+        g.simulator.script("script", [Say("first"), Say("second")])
+        store, looks = g.state.store, 0
+        chain, keep = store.chain, store.keep_response
+        both_looked, kept = asyncio.Event(), asyncio.Event()
+
+        async def look(*asked: Any) -> Any:
+            nonlocal looks
+            found = await chain(*asked)
+            looks += found is None
+            if found is None and looks == 1:
+                await both_looked.wait()
+            elif found is None and looks == 2:
+                both_looked.set()
+                await kept.wait()
+            return found
+
+        async def keep_response(*given: Any) -> None:
+            await keep(*given)
+            kept.set()
+
+        monkeypatch.setattr(store, "chain", look)
+        monkeypatch.setattr(store, "keep_response", keep_response)
+        begun = await sdk.responses.create(model="m-responses", input="one", background=True)
+        await watch(g, begun.id.replace("resp_", "run_"))
+        second = await sdk.responses.create(
+            model="m-responses", input="two", previous_response_id=begun.id
+        )
+        assert looks == 2
+        assert second.output_text == "second"
+        await sdk.responses.delete(begun.id)
+
+
+async def test_another_replica_may_keep_it_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with gateway(tmp_path, *ALIASES) as g, client(g) as sdk:
+        g.simulator.script("script", [Say("first")])
+        begun = await sdk.responses.create(model="m-responses", input="one", background=True)
+        await done(sdk, begun.id)
+        await idle(g)
+        store, keep = g.state.store, g.state.store.keep_response
+
+        async def beaten(*given: Any) -> None:
+            if others:
+                await keep(*given)
+            raise Fault("store_unavailable", "a row of this id is there")
+
+        monkeypatch.setattr(store, "keep_response", beaten)
+        for others in (False, True):
+            await store.drop_response("default", begun.id)
+            with contextlib.nullcontext() if others else pytest.raises(Fault):
+                await settle(store, begun.id.replace("resp_", "run_"), g.state.runtime.clock)
+        assert await store.chain("default", begun.id) is not None
 
 
 async def test_it_can_be_continued_and_deleted(tmp_path: Path) -> None:

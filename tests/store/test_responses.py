@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -46,6 +47,19 @@ async def test_a_chain_is_told_oldest_first(store: Store) -> None:
     assert [i.data["content"] for i in chain.earlier] == ["r1-in", "r1-out", "r2-in", "r2-out"]
     assert (chain.last, chain.whole) == (response("r3", "r2", thread="r1"), True)
     assert chain.size > 6 * len('{"role":"user","content":"r1-in"}')
+
+
+async def test_a_response_is_kept_once(store: Store) -> None:
+    """By its maker and by who continues it; each has made up ids of his own for its items."""
+    for number in range(2):
+        kept_now = replace(response("r1"), output=[Item(f"msg_{number}", {"content": "x"})])
+        await store.keep_response(kept_now, Addition("c", "p", kept_now.output, 5.0))
+        if number == 0:
+            await store.add_conversation(Conversation("c", "p", 5.0, 5.0, {}), [])
+    chain = await store.chain("p", "r1")
+    assert chain is not None
+    assert [item.id for item in chain.last.output] == ["msg_0"]
+    assert await store.conversation_items("p", "c") == []
 
 
 async def test_a_chain_with_a_hole_says_so(store: Store) -> None:

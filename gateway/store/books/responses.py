@@ -36,7 +36,9 @@ _CONVERSATION = f"SELECT {columns(kept.CONVERSATION)} FROM conversations"  # noq
 _LISTED = """SELECT id, item FROM items
     WHERE owner = ? AND direction = 'conversation' AND project = ? ORDER BY place"""
 
-_USE_THREAD = """INSERT INTO threads (id, project, used_at) VALUES (?, ?, ?)
+_USE_THREAD = """INSERT INTO threads (id, project, used_at)
+    SELECT CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS DOUBLE PRECISION)
+    WHERE NOT EXISTS (SELECT 1 FROM responses WHERE id = ?)
     ON CONFLICT (id) DO UPDATE SET used_at = excluded.used_at"""
 _ADD_RESPONSE = insert("responses", kept.RESPONSE)
 _ADD_ITEM = insert("items", kept.ITEM)
@@ -113,7 +115,7 @@ class ResponsesBook:
             *kept.item_values(row.id, "output", row.project, row.output),
         ]
         script: Script = (
-            (_USE_THREAD, [(row.thread, row.project, row.at)]),
+            (_USE_THREAD, [(row.thread, row.project, row.at, row.id)]),
             (_ADD_RESPONSE, [kept.response_values(row)]),
             (_ADD_ITEM, owned),
             *(() if addition is None else _growth(addition)),
