@@ -62,11 +62,11 @@ async def test_a_whole_body_in_place_of_a_stream_has_only_the_total(raw_provider
         await connection.send(
             b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n"
         )
-        await asyncio.sleep(0.15)
+        await asyncio.sleep(0.8)
         await connection.send(b'{"t": "x"}')
 
     raw_provider.script = slow
-    pumped = await pump(first_event=0.1, between_events=0.05)
+    pumped = await pump(first_event=0.5, between_events=0.2)
     assert pumped.terminal == Finished("stop", "whole")
 
 

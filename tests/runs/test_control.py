@@ -453,7 +453,9 @@ async def test_a_cancelled_parent_ends_its_child(tmp_path: Path) -> None:
         events = await watch(g, run_id, seconds=5)
         assert types(events)[-1] == "run.cancelled"
         assert (await read(g, child))["status"] == "cancelled"
-        assert g.simulator.log.of("paced-2000-20")[0].disconnected is not None
+        attempt = g.simulator.log.of("paced-2000-20")[0]
+        await asyncio.wait_for(attempt.ended.wait(), 2)
+        assert attempt.disconnected is not None
 
 
 async def test_approvals_take_effect_whatever_the_collector_does(tmp_path: Path) -> None:

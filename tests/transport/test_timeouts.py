@@ -221,12 +221,12 @@ async def test_a_slow_reader_of_ours_is_not_the_providers_fault(
         await connection.send(b"1\r\ny\r\n0\r\n\r\n")
 
     raw_provider.script = script
-    with exchange_of(transport, between_events=0.1, total=0.2) as exchange:
+    with exchange_of(transport, between_events=0.4, total=0.8) as exchange:
         await exchange.start()
         assert await exchange.chunk() == b"x"
         exchange.progress()
         exchange.pause()
-        await asyncio.sleep(0.4)
+        await asyncio.sleep(1)
         exchange.resume()
         assert await exchange.chunk() == b"y"
         assert await exchange.chunk() == b""

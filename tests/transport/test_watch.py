@@ -84,10 +84,10 @@ async def test_a_thousand_steps_arm_one_timer(monkeypatch):
 
 
 async def test_paused_time_counts_for_no_limit():
-    watch = Watch(0.05)
-    watch.expect("between_events", 0.03)
+    watch = Watch(0.5)
+    watch.expect("between_events", 0.3)
     watch.pause()
-    await asyncio.sleep(0.1)
+    await asyncio.sleep(0.6)
     watch.resume()
     await asyncio.sleep(0.005)  # both limits have most of their time left
     with pytest.raises(Fault) as caught:
