@@ -90,6 +90,7 @@ async def test_readers_that_join_while_it_is_written_see_each_event_once(tmp_pat
     async with gateway(tmp_path, long) as g:
         g.state.runs.bench.tools()
         run_id = await begin(g, {"agent": {"model": "scripted"}, "input": "go"})
+        assert len(await watch(g, run_id, until="run.started")) == 2
         readers = []
         for n in range(10):
             readers.append(asyncio.create_task(watch(g, run_id, after=min(n, 2))))
