@@ -249,7 +249,7 @@ async def test_the_first_decision_counts_and_only_where_it_belongs_G03(tmp_path:
         await watch(g, run_id)
         assert (await say(run_id, question, action="approve")).status == 409, "after a cancel"
 
-        run_id, question = await waiting(approvals={"expires_in": 0.2})
+        run_id, question = await waiting(approvals={"expires_in": 1})
         expired = await watch(g, run_id)
         assert [d["reason"] for d in data(expired, "approval.expired")] == ["time"]
         assert (await say(run_id, question, action="approve")).status == 409, "after its time"

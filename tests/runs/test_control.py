@@ -173,7 +173,7 @@ async def test_an_unanswered_approval_has_its_default(
 ) -> None:
     async with gateway(tmp_path, SCRIPTED) as g:
         _, mail = tools(g)
-        run_id, question = await mail_question(g, approvals={"expires_in": 0.2, "default": default})
+        run_id, question = await mail_question(g, approvals={"expires_in": 1, "default": default})
         events = await watch(g, run_id)
         assert types(events)[-1] == "run.completed"
         assert len(mail.calls) == sent
@@ -189,8 +189,8 @@ async def test_an_answer_that_comes_late_is_none_even_if_nobody_has_noticed_yet(
     monkeypatch.setattr(supervisor, "TICK", 60.0)
     async with gateway(tmp_path, SCRIPTED) as g:
         _, mail = tools(g)
-        run_id, question = await mail_question(g, approvals={"expires_in": 0.2, "default": default})
-        await asyncio.sleep(0.3)
+        run_id, question = await mail_question(g, approvals={"expires_in": 1, "default": default})
+        await asyncio.sleep(1.1)
         action = "approve" if default == "deny" else "deny"
         late = await answered(g, run_id, question["id"], action=action)
         assert late.status == 409

@@ -333,7 +333,7 @@ async def test_what_the_child_of_a_node_out_of_time_has_used_counts(tmp_path: Pa
         use(g, spy("t", slow(10)))
         busy(g, 1)
         body = side_by_side(g, "a")
-        body["workflow"]["nodes"]["a"] |= {"timeout": 1.0, "on_error": "skip"}
+        body["workflow"]["nodes"]["a"] |= {"timeout": 2.5, "on_error": "skip"}
         body["workflow"]["output"] = {"value": "plan b"}
         run_id = await begin(g, body)
         await watch(g, run_id)

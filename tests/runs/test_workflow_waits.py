@@ -143,7 +143,7 @@ async def test_a_yes_or_no_that_nobody_gives_is_the_default(
 ) -> None:
     async with gateway(tmp_path) as g:
         nodes = {
-            "ok": {"kind": "approval", "message": "?", "expires_in": 0.3, **fields},
+            "ok": {"kind": "approval", "message": "?", "expires_in": 1, **fields},
             "route": {
                 "kind": "branch",
                 "cases": [{"when": {"from": "/nodes/ok/approved", "equals": True}, "to": ["yes"]}],
