@@ -49,7 +49,7 @@ def call_of(g: Harness, body: bytes) -> Call:
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 async def test_leaving_after_the_proven_end_is_a_success(
-    g: Harness, books: Any, chat_body: Any, stream: bool
+    g: Harness, books: Any, chat_body: Any, eventually: Any, stream: bool
 ) -> None:
     """The provider's answer was whole and is paid for: what the caller does later is its own
     affair (case A04). A cancellation twice in a row changes nothing."""
@@ -62,7 +62,7 @@ async def test_leaving_after_the_proven_end_is_a_success(
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await asyncio.sleep(0.1)
+    await eventually(lambda: not books.rows("SELECT id FROM requests WHERE status = 'open'"))
     books.balanced(g)
     (row,) = books.rows("SELECT * FROM requests")
     (attempt,) = books.rows("SELECT * FROM attempts")
