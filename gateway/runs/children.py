@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -23,7 +23,7 @@ from gateway.runs.asking import child_reference
 from gateway.runs.bench import Bench
 from gateway.runs.ending import said, unmade
 from gateway.runs.events import Draft, draft
-from gateway.runs.ledger import Lost, Tape
+from gateway.runs.ledger import Lost, Tape, patiently
 from gateway.runs.shares import may_begin
 from gateway.runs.spec import RunSpec
 from gateway.runs.state import Call, Run
@@ -46,6 +46,11 @@ def child_id(run_id: str, call_id: str) -> str:
 
 class Worker(Protocol):
     """Whoever claims runs for this process, and works on them."""
+
+    @property
+    def draining(self) -> bool:
+        """Whether runs are let go at their next border, and nothing new is begun."""
+        ...
 
     @property
     def owner(self) -> str:
@@ -80,7 +85,7 @@ class ChildRuns:
             told = intent(run, call, arguments, tool, child=run_id)
             if not await tape.record(lambda now: [told] if may_begin(now, call.call_id) else []):
                 return []  # another has begun with what was left, or the run is to end
-        row = await self._bench.ledger.store.run(run_id)
+        row = await self._row(run_id)
         if row is None:
             row = await self._create(tape, call, run_id, arguments)
         row = await self._follow(row)
@@ -90,22 +95,26 @@ class ChildRuns:
 
     async def end(self, call: Call) -> Draft:
         """See :class:`gateway.runs.toolcall.Children`."""
-        ledger, run_id = self._bench.ledger, str(call.child)
-        with contextlib.suppress(Fault, Lost):  # it has ended by itself, or was never made
-            await ledger.command(run_id, lambda run: commands.cancel(run, "parent"))
-            row = await ledger.store.run(run_id)
-            if row is not None:
-                await self._follow(row)
-        row = await ledger.store.run(run_id)
-        result = unmade(call)
-        return result if row is None else replace(result, data={**result.data, **_used(row)})
+        run_id, result = str(call.child), unmade(call)
+        await self.cancel(run_id)
+        row = await self._row(run_id)
+        if row is None:
+            return result  # it was never made
+        row = await self._follow(row)
+        return replace(result, data={**result.data, **_used(row)})
+
+    async def cancel(self, run_id: str) -> None:
+        """See :class:`gateway.runs.toolcall.Children`."""
+        ledger = self._bench.ledger
+        with contextlib.suppress(Lost):  # it was never made
+            await patiently(ledger.clock, lambda: ledger.command(run_id, _cancelled))
 
     async def _create(
         self, tape: Tape, call: Call, run_id: str, arguments: Mapping[str, Any]
     ) -> RunRow:
         ledger, run = self._bench.ledger, tape.run
         spec = _spec(run, call, arguments)
-        parent = await ledger.store.run(run.id)
+        parent = await self._row(run.id)
         if parent is None:
             raise Lost(run.id)
         birth = replace(
@@ -120,17 +129,26 @@ class ChildRuns:
             digest=None,
         )
         created = draft("run.created", spec=spec.plain())
-        until = self._worker.lease_until()
+        owner, until = self._worker.owner, self._worker.lease_until()
         # Whoever ends this run must find the child, not miss it by a moment.
-        await shielded(ledger.create(birth, [created], self._worker.owner, until))
-        row = await ledger.store.run(run_id)
+        await shielded(
+            patiently(ledger.clock, lambda: ledger.create(birth, [created], owner, until))
+        )
+        return await self._found(run_id)
+
+    async def _row(self, run_id: str) -> RunRow | None:
+        ledger = self._bench.ledger
+        return await patiently(ledger.clock, lambda: ledger.store.run(run_id))
+
+    async def _found(self, run_id: str) -> RunRow:
+        row = await self._row(run_id)
         if row is None:
             raise Lost(run_id)
         return row
 
     async def _follow(self, row: RunRow) -> RunRow:
         """Work on the child, or wait for whoever does, until it has ended or waits itself."""
-        ledger, run_id = self._bench.ledger, row.birth.id
+        run_id = row.birth.id
         with self._bench.hub.following(run_id) as (_, news):
             while row.standing.status in WORK:
                 news.clear()
@@ -140,11 +158,8 @@ class ChildRuns:
                 else:
                     with contextlib.suppress(TimeoutError):
                         await asyncio.wait_for(news.wait(), LOOK_EVERY)
-                found = await ledger.store.run(run_id)
-                if found is None:
-                    raise Lost(run_id)
-                row = found
-                if mine is not None:
+                row = await self._found(run_id)
+                if mine is not None and self._worker.draining:
                     break
         return row
 
@@ -154,7 +169,14 @@ class ChildRuns:
         if row.epoch == 0 and row.owner == owner:
             return replace(row, lease_until=None)  # made just now, with the claim in it
         until = self._worker.lease_until()
-        return await self._bench.ledger.store.claim_run(row, owner, now, until)
+        with contextlib.suppress(Fault):  # a claim that took place all the same ends by itself
+            return await self._bench.ledger.store.claim_run(row, owner, now, until)
+        return None
+
+
+def _cancelled(run: Run) -> Sequence[Draft]:
+    """The wish to end a child, unless it has ended by itself."""
+    return () if run.status in ENDED else commands.cancel(run, "parent")
 
 
 def _spec(run: Run, call: Call, arguments: Mapping[str, Any]) -> RunSpec:

@@ -305,6 +305,8 @@ def _again(interrupt: Interrupt, given: Answer) -> Drafts:
         return NOTHING
     if event.type == "approval.expired":
         raise _conflict(TOO_LATE)
+    if event.type.startswith(("tool.", "node.")):
+        raise _conflict("What this was about has ended meanwhile, so it is not asked any more.")
     raise _conflict("This was answered otherwise before. The first answer counts.")
 
 

@@ -198,7 +198,12 @@ class Executor:
         self._tasks[effect.key] = task
 
     async def _keep(self, effect: Keep) -> None:
-        """Store a definition, unless that was done before a crash, and say which version it is."""
+        """Store a definition, and say which version it is."""
+        version = await patiently(self._bench.ledger.clock, lambda: self._version(effect))
+        await self.tape.record(effect.told(version))
+
+    async def _version(self, effect: Keep) -> int:
+        """The version as which a definition is stored, now or before a crash."""
         store, project = self._bench.ledger.store, self._birth.project
         version: int | None = None
         while version is None:
@@ -209,7 +214,7 @@ class Executor:
             row = AgentRow(project, effect.name, last + 1, now, effect.spec)
             if version is None and await store.put_agent(row):
                 version = row.version
-        await self.tape.record(effect.told(version))
+        return version
 
     async def _kept_as(self, effect: Keep, last: int) -> int | None:
         """The version as which a definition is there already."""
@@ -228,7 +233,11 @@ class Executor:
         if missing:
             told["missing"] = missing
         step = None if thread is None else f"{thread}/0"
-        await self.tape.record([draft("agent.started", agent=name, step=step, **told)])
+        started = draft("agent.started", agent=name, step=step, **told)
+        # Meanwhile the node that this conversation was of may have ended.
+        await self.tape.record(
+            lambda now: [started] if thread is None or thread in now.threads else []
+        )
 
     async def _tools(self, agent: AgentSpec) -> tuple[list[ToolSpec], list[str]]:
         """What the agent can use now, each once, and what it was given that is not to be had."""
@@ -269,8 +278,11 @@ class Executor:
         def meant(step: str) -> bool:
             return threads is None or step.rpartition("/")[0] in threads
 
+        for call in self.tape.run.calls.values():
+            if call.has_child and meant(call.step):  # else somebody may take up what is let go
+                await self._children.cancel(str(call.child))
         await self._stop_tasks(meant)
-        await self.tape.catch_up()
+        await patiently(self._bench.ledger.clock, self.tape.catch_up)
         run = self.tape.run
         steps = [
             step for step in self._open_steps() if meant(step) and f"model:{step}" in self._turns

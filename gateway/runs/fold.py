@@ -222,6 +222,7 @@ def _settled(outcome: Literal["completed", "failed", "skipped"]) -> Callable[[Ru
         call = replace(run.calls[data["call_id"]], phase="done", outcome=outcome)
         told = data.get("structured")
         run = run.with_call(replace(call, problem=problem, content=content, structured=told))
+        run = nodes.unasked(run, event, lambda asked: asked.get("call_id") == call.call_id)
         if "usage" in data:
             run = replace(run, used=run.used.plus(data["usage"], data.get("cost_nano")))
         if data.get("fatal", False):

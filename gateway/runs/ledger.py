@@ -204,7 +204,12 @@ class Tape:
         rows = [event_row(event) for event in events]
         began = ledger.clock.monotonic()
         addition = Addition(run.id, self.run.seq, self.epoch, rows, stands, tasks)
-        if not await ledger.store.add_run_events(addition):
+        try:
+            met = await ledger.store.add_run_events(addition)
+        except Fault:
+            ledger.hub.wake(run.id)  # they may be written all the same: everybody looks
+            raise
+        if not met:
             await self._catch_up()
             return False
         self.commit_seconds = ledger.clock.monotonic() - began

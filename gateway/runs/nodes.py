@@ -62,11 +62,13 @@ def _finished(run: Run, event: Event) -> Run:
     over = replace(node, status=data["status"], output=data.get("output"), error=data.get("error"))
     if "retry_after" in data:
         over = replace(over, status="resting", again_at=event.at + data["retry_after"])
-    return _closed(run.with_node(over), node.place)
+    return _closed(run.with_node(over), event, node.place)
 
 
-def _closed(run: Run, place: str) -> Run:
-    """Without the threads of a node that is over: nothing is said there any more."""
+def _closed(run: Run, event: Event, place: str) -> Run:
+    """Without the threads and the questions of a node that is over: nothing is said there any
+    more."""
+    run = unasked(run, event, lambda asked: asked.get("node") == event.data["node"])
     left = {
         name: thread
         for name, thread in run.threads.items()
@@ -81,7 +83,16 @@ def _skipped(run: Run, event: Event) -> Run:
     error = data.get("error", {"kind": data["reason"]})
     if known is None:
         return run.with_node(Node(data["node"], data.get("kind", ""), "skipped", error=error))
-    return _closed(run.with_node(replace(known, status="skipped", error=error)), known.place)
+    return _closed(run.with_node(replace(known, status="skipped", error=error)), event, known.place)
+
+
+def unasked(run: Run, event: Event, meant: Callable[[Mapping[str, Any]], bool]) -> Run:
+    """The run after ``event`` has settled what some questions are about: who answers one of them
+    now is late."""
+    settled = {
+        one.id: replace(one, answer=event) for one in run.open_interrupts() if meant(one.asked)
+    }
+    return replace(run, interrupts={**run.interrupts, **settled}) if settled else run
 
 
 def _created(run: Run, event: Event) -> Run:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from adapters.canonical.record import record
 from adapters.wire.json import dumps
-from gateway.runs.actions import AskModel, Effect, Emit, LookUpTools, MakeCall
+from gateway.runs.actions import AskModel, Decision, Effect, Emit, LookUpTools, MakeCall
 from gateway.runs.arguments import Check
 from gateway.runs.deciders import decide
 from gateway.runs.events import Draft, Event
@@ -64,7 +64,9 @@ def replay(events: Sequence[Event], check: Check) -> Difference | None:
             if not begun:
                 decision = decide(run, event.at, check)
                 due = tuple(d for one in decision if isinstance(one, Emit) for d in one.drafts)
-                asked |= {one.key for one in decision if isinstance(one, Effect)}
+                asked |= _effects(decision)
+                if event.at > run.at:  # a worker had decided at once, before a node's time was up
+                    asked |= _effects(decide(run, run.at, check))
             if due and _same(due[0], event):
                 due = due[1:]
             elif begun or not _from_outside(run, event, asked):
@@ -76,6 +78,10 @@ def replay(events: Sequence[Event], check: Check) -> Difference | None:
         except Illegal as error:
             return Difference(event.seq, event.type, f"impossible: {error}")
     return None if not due else Difference(events[-1].seq + 1, "missing", due[0].type)
+
+
+def _effects(decision: Decision) -> set[str]:
+    return {one.key for one in decision if isinstance(one, Effect)}
 
 
 def _copied(created: Event) -> int:

@@ -77,6 +77,11 @@ class Supervisor:
         """Runs that are worked on now."""
         return len(self._work)
 
+    @property
+    def draining(self) -> bool:
+        """Nothing new is begun: runs are let go at their next border."""
+        return self._draining
+
     def nudge(self) -> None:
         """There is work: look at once."""
         self._nudged.set()
@@ -193,8 +198,8 @@ class Supervisor:
         try:
             await self._execute(row)
             self._failures.pop(run_id, None)
-            if self.on_let_go is not None:
-                await self.on_let_go(row.birth)
+            if (let_go := self.on_let_go) is not None:
+                await patiently(self._bench.ledger.clock, lambda: let_go(row.birth))
         except Lost:
             log.info("run %s: let go", run_id)
         except Fault as fault:
@@ -233,8 +238,12 @@ class Supervisor:
             del self._executors[row.birth.id]
 
     async def _release(self, run_id: str, epoch: int) -> None:
+        ledger = self._bench.ledger
         with contextlib.suppress(Fault):  # the lease ends by itself
-            await self._bench.ledger.store.release_run(run_id, epoch)
+            if self._draining:
+                await ledger.store.release_run(run_id, epoch)
+            else:
+                await patiently(ledger.clock, lambda: ledger.store.release_run(run_id, epoch))
 
     def _keep(self, task: asyncio.Task[None]) -> None:
         """A task that would not stop: held until it does, whatever it does unheard."""
@@ -247,6 +256,7 @@ class Supervisor:
             log.info("a task that was given up ended: %r", task.exception())
 
     async def _stop(self) -> None:
+        self._draining = True
         for task in self._work.values():
             task.cancel()
         if self._work:

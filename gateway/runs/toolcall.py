@@ -40,6 +40,10 @@ class Children(Protocol):
         or that it waits; nothing where it was let go."""
         ...
 
+    async def cancel(self, run_id: str) -> None:
+        """Ask for the end of a child run, if it is there and has not ended."""
+        ...
+
     async def end(self, call: Call) -> Draft:
         """Cancel the child run of ``call`` and see it to its end; the call's result."""
         ...
@@ -127,7 +131,10 @@ class ToolCalls:
             result = await _outcome(call, tool, arguments, context)
         finally:
             await progress.close()
-        await self._tape.record([result])
+        # A tool that would not stop in time has been given up, and its call has a result.
+        await self._tape.record(
+            lambda now: [result] if now.calls[call.call_id].phase == "running" else []
+        )
 
 
 async def _outcome(

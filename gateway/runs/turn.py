@@ -25,7 +25,7 @@ from gateway.runs.asking import turn_request
 from gateway.runs.bench import Bench
 from gateway.runs.deltas import DeltaSink
 from gateway.runs.events import Draft, draft
-from gateway.runs.ledger import Lost, Tape
+from gateway.runs.ledger import Lost, Tape, patiently
 from gateway.runs.state import Run
 from gateway.settings.snapshot import Alias
 
@@ -74,8 +74,12 @@ class Turn:
         :raises Lost: the claim is lost.
         :raises Fault: ``store_unavailable``.
         """
+        outcome: Outcome | None = None
         for wait in range(MAX_WAITS + 1):
-            outcome = await self._ask()
+            request = await self._begun()
+            if request is None:
+                break
+            outcome = await self._ask(request)
             fault = outcome.terminal.fault if isinstance(outcome.terminal, Failed) else None
             if fault is None or fault.kind not in PASSING or outcome.committed:
                 break
@@ -84,7 +88,8 @@ class Turn:
             delay = min(fault.retry_after or 1.0, LONGEST_WAIT)
             await self._tape.record([self._failed(fault, retry_after=delay)])
             await asyncio.sleep(delay)
-        await self._end(outcome)
+        if outcome is not None:
+            await self._end(outcome)
 
     async def cut(self) -> Draft:
         """The event of a turn that was stopped: what it had said so far."""
@@ -94,7 +99,8 @@ class Turn:
 
     # asking
 
-    async def _ask(self) -> Outcome:
+    async def _begun(self) -> Request | None:
+        """Write down that the model is asked, and for what; ``None`` where a cancel came first."""
         self._attempt += 1
         self._seen = self._unfit = 0
         self._started = self._bench.ledger.clock.monotonic()
@@ -103,12 +109,14 @@ class Turn:
         request_id = self._bench.ledger.clock.new_id("req_")
         self.request_ids.append(request_id)
         request = turn_request(run, run.threads[self.step.rpartition("/")[0]])
-        await self._tape.record(
-            [self._event("model.started", model=request.model, attempt=self._attempt,
-                         request_id=request_id)]
-        )  # fmt: skip
+        told = {"model": request.model, "attempt": self._attempt, "request_id": request_id}
+        started = self._event("model.started", **told)
+        begun = await self._tape.record(lambda now: [started] if now.status == "running" else [])
+        return request if begun else None
+
+    async def _ask(self, request: Request) -> Outcome:
         try:
-            call = self._call(request_id, request, self._principal())
+            call = self._call(self.request_ids[-1], request, self._principal())
             return await complete(call, self._sink)
         except Fault as fault:
             return Outcome(Failed(fault), committed=False, head=Head())
@@ -267,7 +275,8 @@ class Turn:
 
     async def _usage(self, outcome: Outcome | None) -> Used:
         """What all attempts of the turn used, from their rows, and what the last one reported."""
-        sums = await self._bench.ledger.store.calls_usage(self.request_ids)
+        ledger = self._bench.ledger
+        sums = await patiently(ledger.clock, lambda: ledger.store.calls_usage(self.request_ids))
         usage: dict[str, Any] = {
             "input_tokens": sums.input_tokens,
             "output_tokens": sums.output_tokens,

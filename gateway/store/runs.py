@@ -259,7 +259,10 @@ class RunBook(Protocol):
         self, owner: str, now: float, lease_until: float, limit: int
     ) -> list[RunRow]:
         """Take runs that have work and no living owner, oldest first. The rows have the new epoch,
-        but the owner and the lease of before."""
+        but the owner and the lease of before. Where some can't be taken, the others are.
+
+        :raises Fault: ``store_unavailable`` where none can.
+        """
         ...
 
     async def claim_run(

@@ -236,10 +236,9 @@ async def test_a_changed_tool_voids_the_approval(tmp_path: Path) -> None:
         run_id, question = await mail_question(g)
         reads, mail = spy("read"), spy("mail", parameters=MAIL, description="Sends it at once.")
         use(g, reads, mail)
+        asked_at = (await read(g, run_id))["last_seq"]
         await answered(g, run_id, question["id"], action="approve")
-        events = await watch(
-            g, run_id, until="run.waiting", after=(await read(g, run_id))["last_seq"]
-        )
+        events = await watch(g, run_id, until="run.waiting", after=asked_at)
         assert not mail.calls
         (again,) = (await read(g, run_id))["interrupts"]
         assert again["id"] != question["id"]

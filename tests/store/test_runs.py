@@ -5,10 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from gateway.store.runs import Addition, AgentRow, Birth, EventRow, RunQuery, Standing, TaskRow
+from adapters.canonical.faults import Fault
+from gateway.store.runs import (
+    Addition,
+    AgentRow,
+    Birth,
+    EventRow,
+    RunQuery,
+    RunRow,
+    Standing,
+    TaskRow,
+)
 from tests.store.booking import NOON, Books
 
 DAY = 86_400.0
@@ -116,6 +127,7 @@ async def test_a_claim_is_one_owner_s_and_a_later_one_fences_it(books: Books) ->
     assert not await books.store.add_run_events(addition(3, epoch=1)), "its lease is lost"
     assert await books.store.add_run_events(addition(3, epoch=2))
     assert await books.store.renew_runs("late", ["run_1", "run_2"], NOON + 99) == ["run_1"]
+    assert await books.store.renew_runs("other", ["run_1"], NOON + 99) == []
     await books.store.release_run("run_1", 1)
     assert not await books.store.claim_runs("w", NOON + 50, NOON + 60, 5)
     await books.store.release_run("run_1", 2)
@@ -164,6 +176,32 @@ async def test_runs_are_listed_newest_first_in_pages(books: Books) -> None:
     assert [row.birth.id for row in page] == ["run_2", "run_0"]
     assert await books.store.runs(RunQuery("p1", status="failed")) == []
     assert await books.store.runs(RunQuery("p2")) == []
+
+
+async def test_a_claim_that_nobody_names_ends(books: Books) -> None:
+    await created(books)
+    assert await books.store.claim_runs("w", NOON, NOON + 15, 5)
+    await books.store.renew_runs("w", ["run_2"], NOON + 99)
+    assert len(await books.store.claim_runs("w", NOON + 16, NOON + 30, 5)) == 1
+
+
+async def test_of_claims_that_are_made_at_once_one_may_fail(
+    books: Books, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(3):
+        await created(books, f"run_{n}", created_at=NOON + n)
+    claim = books.store.claim_run
+
+    async def claim_run(row: RunRow, *more: Any) -> RunRow | None:
+        if row.birth.id == "run_1":
+            raise Fault("store_unavailable", "not now")
+        return await claim(row, *more)
+
+    monkeypatch.setattr(books.store, "claim_run", claim_run)
+    claimed = await books.store.claim_runs("w", NOON, NOON + 15, 5)
+    assert [row.birth.id for row in claimed] == ["run_0", "run_2"]
+    with pytest.raises(Fault, match="not now"):
+        await books.store.claim_runs("w", NOON, NOON + 15, 5)
 
 
 async def test_ended_runs_are_not_read_through_to_claim_renew_or_filter(sqlite_url: str) -> None:

@@ -204,9 +204,14 @@ class RunsBook(ABC):
         if len(rows) < limit:
             rows += await self._db.read(_PARENTS, (now, limit - len(rows)))
         claims = await asyncio.gather(
-            *(self.claim_run(kept.run_row(row), owner, now, lease_until) for row in rows)
+            *(self.claim_run(kept.run_row(row), owner, now, lease_until) for row in rows),
+            return_exceptions=True,
         )
-        return [row for row in claims if row is not None]
+        claimed = [row for row in claims if isinstance(row, RunRow)]
+        failed = [error for error in claims if isinstance(error, BaseException)]
+        if failed and not claimed:
+            raise failed[0]
+        return claimed
 
     async def claim_run(
         self, row: RunRow, owner: str, now: float, lease_until: float
