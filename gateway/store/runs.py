@@ -258,10 +258,8 @@ class RunBook(Protocol):
     async def claim_runs(
         self, owner: str, now: float, lease_until: float, limit: int
     ) -> list[RunRow]:
-        """Take runs that have work and no living owner, oldest first. The rows have the new epoch,
-        but the owner and the lease of before. Where some can't be taken, the others are.
-
-        :raises Fault: ``store_unavailable`` where none can.
+        """Take runs that have work and no living owner, oldest first, as many as can be taken. The
+        rows have the new epoch, but the owner and the lease of before. :raises Fault: if none can.
         """
         ...
 
