@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from adapters.simulator import Call, Say
+from gateway.runs import ledger
 from gateway.runs.children import child_id
 from gateway.runs.rewind import replay
 from gateway.tools.base import Registry
@@ -21,7 +22,6 @@ from tests.runs.tools import slow, spy, use
 
 SCRIPTED = alias("scripted", ("openai", "script"), retries=0)
 OTHER = alias("other", ("openai", "other"), retries=0)
-HURRIED = "[runs]\nlease_seconds = 1.0\n"
 
 
 def asks(*tools: str, **agent: Any) -> dict[str, Any]:
@@ -271,23 +271,6 @@ async def test_a_child_begins_nothing_while_its_parent_waits_for_a_tool_to_stop(
 # claims
 
 
-async def test_a_claim_whose_word_was_lost_ends_by_itself(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Though the same worker keeps other claims meanwhile."""
-    async with gateway(tmp_path, SCRIPTED, OTHER, HURRIED) as g:
-        use(g, spy("long", slow(60)))
-        g.simulator.script("script", [Call("long", "{}"), Say("never")])
-        g.simulator.script("other", [Say("done")])
-        first = await begin(g, asks("long"))
-        await watch(g, first, until="tool.intent")
-        failed = failing(g, monkeypatch, "claim_runs", written=True)
-        second = await begin(g, asks(model="other"))
-        assert types(await watch(g, second))[-1] == "run.completed"
-        assert failed
-        assert (await read(g, first))["status"] == "running"
-
-
 async def test_a_claim_is_given_back_though_that_fails_at_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -311,20 +294,13 @@ async def test_what_began_late_can_be_played_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A turn was decided on in time; its node's time is up when its beginning can be written."""
+    monkeypatch.setattr(ledger, "PAUSE", 0.8)
     async with gateway(tmp_path) as g:
-        use(g, spy("t"))
-        store = g.state.store
-        add = store.add_run_events
-
-        async def add_run_events(addition: Any) -> bool:
-            if writing("tool.intent")(addition):
-                await asyncio.sleep(0.6)
-            return bool(await add(addition))
-
-        monkeypatch.setattr(store, "add_run_events", add_run_events)
         call = {"kind": "call", "model": "m-openai", "prompt": "x", "timeout": 0.4}
-        run_id = await begin(g, flow(b=tool_node("t"), a={**call, "on_error": "skip"}))
+        failed = failing(g, monkeypatch, "add_run_events", writing("model.started"))
+        run_id = await begin(g, flow(a={**call, "on_error": "skip"}, b=tool_node("time")))
         events = await watch(g, run_id)
+        assert failed
         assert "model.started" in types(events)
         assert [told["node"] for told in data(events, "node.skipped")] == ["a"]
         tape = await g.state.runs.bench.ledger.read(run_id, 0)
