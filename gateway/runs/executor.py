@@ -29,11 +29,12 @@ from gateway.runs.asking import child_spec, flow_spec
 from gateway.runs.bench import Bench
 from gateway.runs.deciders import decide
 from gateway.runs.ending import unmade
-from gateway.runs.events import draft
+from gateway.runs.events import Draft, draft
 from gateway.runs.hub import Feed
 from gateway.runs.ledger import Tape, patiently
 from gateway.runs.recovery import Spent, recovered
 from gateway.runs.spec import AgentSpec
+from gateway.runs.state import Run
 from gateway.runs.status import ENDED
 from gateway.runs.toolcall import Children, ToolCalls
 from gateway.runs.turn import Turn
@@ -293,7 +294,7 @@ class Executor:
                 drafts.append(await self._children.end(call))
             elif call.phase == "running" and meant(call.step):
                 drafts.append(unmade(call))
-        await self.tape.record(drafts)
+        await self.tape.record(lambda now: [one for one in drafts if _unsettled(now, one)])
 
     async def _stop_tasks(self, meant: Callable[[str], bool] = lambda step: True) -> None:
         keys = [key for key in self._tasks if meant(self._step_of(key))]
@@ -329,6 +330,15 @@ class Executor:
 
 _NOT_ASKED = ("message.delta", "reasoning.delta", "tool.progress", "tool.completed")
 """Types that need not be read to find the requests of a turn."""
+
+
+def _unsettled(run: Run, end: Draft) -> bool:
+    """Whether what ``end`` is to settle is open still: the end that its task was writing when it
+    was stopped may have come into the books."""
+    call_id = end.data.get("call_id")
+    if call_id is not None:
+        return run.calls[call_id].phase != "done"
+    return any(thread.open == end.step for thread in run.threads.values())
 
 
 def _shown(tool: ToolSpec) -> dict[str, Any]:

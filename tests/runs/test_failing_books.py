@@ -141,6 +141,46 @@ async def test_what_a_tool_says_that_was_given_up_is_not_heard(tmp_path: Path) -
         assert len(data(events, "tool.completed")) == 1, "the other's"
 
 
+LATE = {"model.finished": "call", "tool.completed": "tool"}
+
+
+@pytest.mark.parametrize("type", LATE)
+async def test_what_is_written_just_when_it_is_stopped_ends_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, type: str
+) -> None:
+    """The end of a turn or a call is on its way into the books when its node's time is up, and
+    there just before what the stop has to say."""
+    async with gateway(tmp_path) as g:
+        use(g, spy("t"))
+        store = g.state.store
+        add, stopping, late = store.add_run_events, asyncio.Event(), list[asyncio.Task[bool]]()
+
+        async def arrive(addition: Any) -> bool:
+            await stopping.wait()
+            return bool(await add(addition))
+
+        async def add_run_events(addition: Any) -> bool:
+            if writing(type)(addition) and not late:
+                late.append(asyncio.create_task(arrive(addition)))
+                return await asyncio.shield(late[0])
+            if late and not stopping.is_set():
+                stopping.set()
+                assert await late[0]
+            return bool(await add(addition))
+
+        monkeypatch.setattr(store, "add_run_events", add_run_events)
+        node = {
+            "call": {"kind": "call", "model": "m-openai", "prompt": "x"},
+            "tool": tool_node("t"),
+        }
+        events = await watch(
+            g, await begin(g, flow(a={**node[LATE[type]], "timeout": 0.5, "on_error": "skip"}))
+        )
+        ends = {"model.finished", "model.attempt_failed", "tool.completed", "tool.failed"}
+        assert [event["type"] for event in events if event["type"] in ends] == [type]
+        assert [told["node"] for told in data(events, "node.skipped")] == ["a", "output"]
+
+
 QUESTIONS = {
     "call": agent_node("mail", agent={"tool_policy": {"mail": "approve"}}),
     "person": {"kind": "map", "over": [1], "node": {"kind": "approval", "message": "?"}},
