@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -42,7 +43,8 @@ def loads(data: bytes | str) -> Any:
         text = data if isinstance(data, str) else data.decode()
         if _BEYOND_FLOATS.search(text) is None:
             raise
-        return json.loads(text, parse_float=_finite, parse_constant=_finite)
+        orjson.loads(_BEYOND_FLOATS.sub("0", text))  # all else is as strict as ever
+        return _read_exactly(text, _finite)
 
 
 def loads_exact(data: bytes) -> Any:
@@ -51,11 +53,18 @@ def loads_exact(data: bytes) -> Any:
     :raises ValueError: where the bytes are no JSON or no UTF-8.
     """
     found = loads(data)
-    return json.loads(data) if _LONG_INTEGER.search(data) else found
+    return _read_exactly(data) if _LONG_INTEGER.search(data) else found
 
 
 _LONG_INTEGER = re.compile(rb"\d{19}")
-_BEYOND_FLOATS = re.compile(r"\d{309}")
+_BEYOND_FLOATS = re.compile(r"\d{309,}")
+
+
+def _read_exactly(text: bytes | str, parse_float: Callable[[str], float] = float) -> Any:
+    try:
+        return json.loads(text, parse_float=parse_float)
+    except RecursionError:
+        raise ValueError("The JSON is nested too deeply.") from None
 
 
 def _finite(text: str) -> float:

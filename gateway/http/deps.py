@@ -40,12 +40,13 @@ def once(request: Request) -> None:
 
     :raises Fault: ``bad_request`` with ``param``.
     """
-    names = [name for name, _ in request.query_params.multi_items()]
-    for name in names:
-        if name not in LISTS and names.count(name) > 1:
+    seen = set[str]()
+    for name, _ in request.query_params.multi_items():
+        if name in seen and name not in LISTS:
             told = name if name.isascii() and name.isidentifier() else None
             text = f"The query has {told or 'a parameter'} more than once; it is read once."
             raise Fault("bad_request", text, param=told)
+        seen.add(name)
 
 
 def _principal(role: Role) -> Callable[[Request], Principal]:

@@ -373,30 +373,6 @@ async def test_a_cancel_is_heard_whenever_it_comes(
         assert types(events)[-1] == "run.cancelled"
 
 
-async def test_what_has_not_begun_when_a_cancel_comes_never_begins(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The cancel comes just before the intent of a call is written."""
-    async with gateway(tmp_path, SCRIPTED) as g:
-        use(g, tool := spy("t"))
-        g.simulator.script("script", [Call("t", "{}"), Say("never")])
-        store = g.state.store
-        add = store.add_run_events
-
-        async def add_run_events(addition: Any) -> bool:
-            if any(event.type == "tool.intent" for event in addition.events):
-                await g.post(f"/runs/{addition.run_id}/cancel", {})
-            return bool(await add(addition))
-
-        monkeypatch.setattr(store, "add_run_events", add_run_events)
-        run_id = await begin(g, asked("t"))
-        events = await watch(g, run_id, seconds=5)
-        assert types(events)[-1] == "run.cancelled"
-        assert "tool.intent" not in types(events)
-        assert tool.calls == []
-        assert [told["reason"] for told in data(events, "tool.skipped")] == ["ended"]
-
-
 async def test_a_tool_that_will_not_stop_is_given_up(tmp_path: Path) -> None:
     released = asyncio.Event()
 

@@ -77,26 +77,29 @@ async def test_a_cancel_is_heard_of(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 # what is late is not begun, not heard, not asked
 
 
-async def test_no_model_is_asked_once_a_cancel_has_come(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("late", "turns"), [("model.started", 0), ("tool.intent", 1)])
+async def test_nothing_begins_once_a_cancel_has_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: str, turns: int
 ) -> None:
-    """The cancel comes just before the beginning of a turn is written."""
+    """The cancel comes just before the beginning of a turn or of a call is written."""
     async with gateway(tmp_path, SCRIPTED) as g:
-        g.simulator.script("script", [Say("never")])
+        use(g, tool := spy("t"))
+        g.simulator.script("script", [Call("t", "{}"), Say("never")])
         store = g.state.store
         add = store.add_run_events
 
         async def add_run_events(addition: Any) -> bool:
-            if writing("model.started")(addition):
+            if writing(late)(addition):
                 await g.post(f"/runs/{addition.run_id}/cancel", {})
             return bool(await add(addition))
 
         monkeypatch.setattr(store, "add_run_events", add_run_events)
-        run_id = await begin(g, asks())
-        events = await watch(g, run_id, seconds=5)
+        events = await watch(g, await begin(g, asks("t")), seconds=5)
         assert types(events)[-1] == "run.cancelled"
-        assert "model.started" not in types(events)
-        assert not g.simulator.log.of("script")
+        assert late not in types(events)
+        assert len(g.simulator.log.of("script")) == turns
+        assert tool.calls == []
+        assert [told["reason"] for told in data(events, "tool.skipped")] == ["ended"] * turns
 
 
 async def test_tools_that_are_found_when_their_node_is_over_harm_nobody(

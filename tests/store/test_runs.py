@@ -191,16 +191,21 @@ async def test_of_claims_that_are_made_at_once_one_may_fail(
     for n in range(3):
         await created(books, f"run_{n}", created_at=NOON + n)
     claim = books.store.claim_run
+    error: Exception = Fault("store_unavailable", "not now")
 
     async def claim_run(row: RunRow, *more: Any) -> RunRow | None:
         if row.birth.id == "run_1":
-            raise Fault("store_unavailable", "not now")
+            raise error
         return await claim(row, *more)
 
     monkeypatch.setattr(books.store, "claim_run", claim_run)
     claimed = await books.store.claim_runs("w", NOON, NOON + 15, 5)
     assert [row.birth.id for row in claimed] == ["run_0", "run_2"]
     with pytest.raises(Fault, match="not now"):
+        await books.store.claim_runs("w", NOON, NOON + 15, 5)
+    await created(books, "run_3", created_at=NOON + 3)
+    error = TypeError("a mistake of ours")
+    with pytest.raises(TypeError, match="of ours"):
         await books.store.claim_runs("w", NOON, NOON + 15, 5)
 
 

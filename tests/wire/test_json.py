@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
+
 import pytest
 
 from adapters.wire.json import dumps, loads, loads_exact
@@ -35,3 +38,19 @@ def test_a_long_integer_makes_nothing_else_valid(text: str) -> None:
 def test_nor_bytes_that_are_no_text() -> None:
     assert not is_json(b'[%d, "\xff"]' % BEYOND)
     assert is_json(b'[%d, "\xc3\xa9"]' % BEYOND)
+
+
+@pytest.mark.parametrize("depth", [1_000, 1_020, 1_100, 100_000])
+@pytest.mark.parametrize("number", [1, 10**20, BEYOND], ids=["short", "long", "beyond"])
+@pytest.mark.parametrize("read", [loads, loads_exact])
+def test_what_is_too_deep_is_no_json_whatever_it_holds(
+    read: Callable[[bytes], object], depth: int, number: int
+) -> None:
+    """Never another error than that, which nobody would take for the caller's mistake."""
+    with contextlib.suppress(ValueError):
+        assert read(b"[" * depth + b"%d" % number + b"]" * depth)
+
+
+def test_nor_halves_of_characters() -> None:
+    assert not is_json(b'[%d, "\\ud800"]' % BEYOND)
+    assert is_json(b'[%d, "\\ud83d\\ude00"]' % BEYOND)

@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from adapters.canonical.faults import Fault
 from adapters.wire.json import dumps, loads
 from gateway.store import runs as kept
 from gateway.store.books import Apply, Database
@@ -208,9 +209,10 @@ class RunsBook(ABC):
             return_exceptions=True,
         )
         claimed = [row for row in claims if isinstance(row, RunRow)]
-        failed = [error for error in claims if isinstance(error, BaseException)]
-        if failed and not claimed:
-            raise failed[0]
+        errors = [error for error in claims if isinstance(error, BaseException)]
+        for error in errors:
+            if not claimed or not isinstance(error, Fault):
+                raise error
         return claimed
 
     async def claim_run(
