@@ -134,10 +134,14 @@ class Executor:
             for effect in fresh:
                 self._start(effect)
         if not self._tasks:
-            if self.draining or not (effects or self._alarm is not None):
+            waits = self.tape.run.status == "waiting"
+            goes_on = bool(effects) or self._alarm is not None
+            if self.draining or not (goes_on or waits):
                 return False
-            if effects or await self._pausing():  # it could go on, and is not to
+            if effects or await self._pausing():  # it could go on, or may soon, and is not to
                 await self.tape.propose([draft("run.paused")])
+                return False
+            if not goes_on:
                 return False
         await self._wait()
         return True

@@ -301,16 +301,20 @@ class Runs:
     async def pause(self, principal: Principal, run_id: str) -> RunRow:
         """Pause at once, or at the border of the step under way."""
         row = await self._command(principal, run_id, commands.pause)
-        if row.standing.status == "running":
+        if row.standing.status in ("running", "waiting"):
             await self._store.set_pausing(run_id, True)
             self.hub.publish(run_id, ())  # its worker may be between two tries of a node
-        return await self.get(principal, run_id)
+            row = await self._command(principal, run_id, commands.pause)  # it may wait now
+        return row
 
     async def resume(self, principal: Principal, run_id: str) -> RunRow:
         """Let a paused run go on, or take back a pause that has not come about."""
         row = await self.get(principal, run_id)
         if row.pausing:
             await self._store.set_pausing(run_id, False)
+            row = await self.get(principal, run_id)
+            if row.standing.status in ("running", "waiting"):
+                return row
         by = principal.key_name
         return await self._command(principal, run_id, lambda run: commands.resume(run, by))
 

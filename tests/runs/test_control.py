@@ -482,6 +482,68 @@ async def test_a_paused_run_takes_answers_and_waits_for_its_resume(tmp_path: Pat
         assert len(mail.calls) == 1
 
 
+async def test_a_run_asked_to_pause_that_comes_to_a_question_is_paused(tmp_path: Path) -> None:
+    async with gateway(tmp_path, SCRIPTED) as g:
+        read_slowly, mail = spy("read", slow(0.3)), spy("mail")
+        use(g, read_slowly, mail)
+        g.simulator.script(
+            "script", [[Call("read", "{}"), Call("mail", '{"to": "ann"}')], Say("done")]
+        )
+        run_id = await begin(g, mailing())
+        await watch(g, run_id, until="tool.intent")
+        asked_for = await g.post(f"/runs/{run_id}/pause", {})
+        assert (asked_for.json()["status"], asked_for.json()["pausing"]) == ("running", True)
+        run = await settle(g, run_id, "paused")
+        await answered(g, run_id, run["interrupts"][0]["id"], action="approve")
+        await asyncio.sleep(0.2)
+        assert not mail.calls
+        await g.post(f"/runs/{run_id}/resume", {})
+        assert types(await watch(g, run_id))[-1] == "run.completed"
+        assert len(mail.calls) == 1
+
+
+async def test_a_pause_is_heard_by_a_run_that_begins_to_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with gateway(tmp_path, SCRIPTED) as g:
+        released = asyncio.Event()
+
+        async def until_released(arguments: Any, context: Any) -> str:
+            await released.wait()
+            return "read"
+
+        use(g, spy("read", until_released), spy("mail"))
+        g.simulator.script("script", [[Call("read", "{}"), Call("mail", '{"to": "ann"}')]])
+        run_id = await begin(g, mailing())
+        await watch(g, run_id, until="tool.intent")
+        store = g.state.store
+        told = store.set_pausing
+
+        async def late(run_id: str, pausing: bool) -> None:
+            released.set()
+            await settle(g, run_id, "waiting")
+            await told(run_id, pausing)
+
+        monkeypatch.setattr(store, "set_pausing", late)
+        paused = await g.post(f"/runs/{run_id}/pause", {})
+        assert (paused.json()["status"], paused.json()["pausing"]) == ("paused", False)
+
+
+async def test_a_pause_that_has_not_come_about_is_taken_back(tmp_path: Path) -> None:
+    async with gateway(tmp_path, SCRIPTED) as g:
+        tool = spy("slow", slow(0.3))
+        use(g, tool)
+        g.simulator.script("script", [Call("slow", "{}"), Say("done")])
+        run_id = await begin(g, asked("slow"))
+        await watch(g, run_id, until="tool.intent")
+        await g.post(f"/runs/{run_id}/pause", {})
+        taken_back = await g.post(f"/runs/{run_id}/resume", {})
+        assert (taken_back.status, taken_back.json()["pausing"]) == (200, False)
+        events = types(await watch(g, run_id))
+        assert events[-1] == "run.completed"
+        assert "run.paused" not in events
+
+
 # budgets
 
 

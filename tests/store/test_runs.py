@@ -161,7 +161,11 @@ async def test_pausing_is_asked_of_a_running_run_and_forgotten_when_it_stops(boo
     row = await books.store.run("run_1")
     assert row is not None
     assert row.pausing
-    await books.store.add_run_events(addition(4, status="paused"))
+    await books.store.add_run_events(addition(4, status="waiting"))
+    row = await books.store.run("run_1")
+    assert row is not None
+    assert row.pausing, "it is to be paused once it could go on"
+    await books.store.add_run_events(addition(5, status="paused"))
     row = await books.store.run("run_1")
     assert row is not None
     assert not row.pausing

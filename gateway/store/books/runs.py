@@ -35,7 +35,8 @@ _CREATE = (
     insert("runs", [*kept.BIRTH, *kept.STANDING, *kept.CLAIM, "swept"]) + " ON CONFLICT DO NOTHING"
 )
 _MOVE = f"""UPDATE runs SET {assignments(kept.STANDING)},
-    pausing = (pausing AND ? = 'running') WHERE id = ? AND last_seq = ? AND epoch = ?"""  # noqa: S608
+    pausing = (pausing AND ? IN ('running', 'waiting'))
+    WHERE id = ? AND last_seq = ? AND epoch = ?"""  # noqa: S608
 _GROW = "UPDATE runs SET last_seq = ?, updated_at = ? WHERE id = ? AND last_seq = ? AND epoch = ?"
 _ADD_EVENT = insert("run_events", kept.EVENT)
 _PUT_TASK = (
@@ -70,7 +71,7 @@ _HELD = "SELECT id FROM runs WHERE owner = ? AND lease_until IS NOT NULL"
 _RELEASE = "UPDATE runs SET lease_until = NULL, owner = NULL WHERE id = ? AND epoch = ?"
 _FREE_ALL = "UPDATE runs SET lease_until = 0 WHERE lease_until IS NOT NULL"
 _DUE = "SELECT id FROM runs WHERE wake_at <= ? ORDER BY wake_at LIMIT ?"
-_PAUSING = "UPDATE runs SET pausing = ? WHERE id = ? AND status = 'running'"
+_PAUSING = "UPDATE runs SET pausing = ? WHERE id = ? AND status IN ('running', 'waiting')"
 
 _USAGE = """SELECT coalesce(sum(a.input_tokens), 0) AS input_tokens,
     coalesce(sum(a.output_tokens), 0) AS output_tokens,
