@@ -6,12 +6,14 @@ Never branch on a provider's name: add a field here and a row in ``config/models
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import field, replace
+from itertools import chain
 from typing import NamedTuple
 
 from adapters.canonical.parts import Media
 from adapters.canonical.record import record
-from adapters.canonical.request import FunctionTool, JsonObject, JsonSchema, Request, Sampling
+from adapters.canonical.request import FunctionTool, JsonObject, JsonSchema, Request
 
 CAPABILITIES = frozenset(
     {
@@ -153,7 +155,12 @@ def constrain(request: Request, facts: Facts) -> Fitted:
         for name in present[1:]:
             changes[name] = None
             dropped.append(name)
-    _clamp(sampling, facts, changes, adjusted)
+    value, most = sampling.temperature, facts.temperature_max
+    if value is not None and most is not None and "temperature" not in changes:
+        _clamp("temperature", value, None, most, changes, adjusted)
+    limit = sampling.max_output_tokens
+    if limit is not None and "max_output_tokens" not in changes:
+        _clamp("max_output_tokens", limit, facts.min_output, facts.max_output, changes, adjusted)
     if not changes:
         return Fitted(request, (), ())
     fitted = replace(request, sampling=replace(sampling, **changes))  # type: ignore[arg-type]
@@ -161,30 +168,30 @@ def constrain(request: Request, facts: Facts) -> Fitted:
 
 
 def _clamp(
-    sampling: Sampling, facts: Facts, changes: dict[str, object], adjusted: list[str]
+    name: str,
+    value: float,
+    low: float | None,
+    high: float | None,
+    changes: dict[str, object],
+    adjusted: list[str],
 ) -> None:
-    """Bring numbers into the model's ranges, each change named ``field=from->to``."""
-    limits = (
-        ("temperature", sampling.temperature, None, facts.temperature_max),
-        ("max_output_tokens", sampling.max_output_tokens, facts.min_output, facts.max_output),
-    )
-    for name, value, low, high in limits:
-        if value is None or name in changes:
-            continue
-        fitted = value
-        if low is not None and fitted < low:
-            fitted = low
-        if high is not None and fitted > high:
-            fitted = high
-        if fitted != value:
-            changes[name] = fitted
-            adjusted.append(f"{name}={value:g}->{fitted:g}")
+    """Bring a number into the model's range; a change is named ``field=from->to``."""
+    fitted = value
+    if low is not None and fitted < low:
+        fitted = low
+    if high is not None and fitted > high:
+        fitted = high
+    if fitted != value:
+        changes[name] = fitted
+        adjusted.append(f"{name}={value:g}->{fitted:g}")
 
 
-def needs(request: Request) -> frozenset[str]:
+def needs(request: Request, kinds: Set[type]) -> frozenset[str]:
     """The capabilities without which the request makes no sense (design section 6).
 
     A missing native schema is no obstacle (section 7), so schemas are not listed.
+
+    :param kinds: the types of the messages' parts.
     """
     wanted: set[str] = set()
     if request.tools and any(isinstance(tool, FunctionTool) for tool in request.tools):
@@ -193,10 +200,9 @@ def needs(request: Request) -> frozenset[str]:
         wanted.add("streaming")
     if request.sampling.logprobs:
         wanted.add("logprobs")
-    for message in request.messages:
-        for part in message.parts:
-            if isinstance(part, Media):
-                wanted.add(MEDIA_NEEDS[part.kind])
+    if Media in kinds:
+        parts = chain.from_iterable(message.parts for message in request.messages)
+        wanted.update(MEDIA_NEEDS[part.kind] for part in parts if isinstance(part, Media))
     return frozenset(wanted)
 
 

@@ -1,4 +1,4 @@
-"""Token estimates of one call's request, each family's made at most once."""
+"""Token estimates of one call's request, which is looked at only once for all targets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from adapters.canonical.faults import Fault
 from adapters.canonical.parts import NO_EXTRAS, Text
 from adapters.canonical.request import Request
 from adapters.registry import DIALECTS
-from gateway.policy.tokens import Estimate, estimate
+from gateway.policy.tokens import Estimate, Measure, measure, weigh
 from gateway.policy.window import Fit, Policy, fit
 from gateway.settings.snapshot import Target
 
@@ -26,24 +26,24 @@ class Counted:
     ``size`` is the caller's body in bytes. A token is at least a byte, so a body smaller than
     the window needs no counting to be known to fit; inline media alone is bigger than it costs.
     ``kinds`` are the types of the messages' parts: most requests have nothing but text, and much
-    is then known to have nothing to do.
+    is then known to have nothing to do. ``most`` is what body and answer are at most, in tokens.
     """
 
-    __slots__ = ("_by_family", "kinds", "request", "size")
+    __slots__ = ("_measure", "kinds", "most", "request", "size")
 
     def __init__(self, request: Request, size: int) -> None:
         self.request = request
         self.size = size
         kinds = {type(part) for message in request.messages for part in message.parts}
         self.kinds = WORDS if kinds == WORDS else kinds
-        self._by_family: dict[str, Estimate] = {}
+        self.most = size + (request.sampling.max_output_tokens or 0)
+        self._measure: Measure | None = None
 
     def estimate(self, facts: Facts) -> Estimate:
         """The request's input tokens for a model with ``facts``."""
-        found = self._by_family.get(facts.family)
-        if found is None:
-            found = self._by_family[facts.family] = estimate(self.request, facts)
-        return found
+        if self._measure is None:
+            self._measure = measure(self.request)
+        return weigh(self._measure, facts)
 
     def output(self, facts: Facts) -> int:
         """The most output tokens that the call can make: the caller's limit, else the model's,
@@ -77,9 +77,7 @@ class Counted:
 
     def surely_fits(self, window: int | None) -> bool:
         """Whether the request fits ``window`` however many tokens its bytes are."""
-        return window is None or (
-            self.size + (self.request.sampling.max_output_tokens or 0) <= window
-        )
+        return window is None or self.most <= window
 
     def misfit(self, target: Target, policy: Policy) -> str | None:
         """Why the request can't be made to fit ``target``'s window, in a phrase, or ``None``."""

@@ -11,7 +11,7 @@ from dataclasses import replace
 from adapters.canonical.facts import Fitted, Price, constrain
 from adapters.canonical.faults import Fault
 from adapters.canonical.pairing import check_results
-from adapters.canonical.parts import Thinking, ToolCall, ToolResult
+from adapters.canonical.parts import NO_EXTRAS, Thinking, ToolCall, ToolResult
 from adapters.canonical.request import Request
 from adapters.registry import DIALECTS
 from adapters.wire.names import caller_name
@@ -50,7 +50,9 @@ def prepare(
         what would have to be dropped.
     """
     deployment, facts = target.deployment, target.deployment.facts
-    request, trimmed = counted.fit(target, alias.context)
+    request, trimmed = counted.request, NO_EXTRAS
+    if not counted.surely_fits(facts.window):
+        request, trimmed = counted.fit(target, alias.context)
     if request.continues or not counted.kinds.isdisjoint(PAIRED):
         _check_history(request, deployment)
     sent = makers.bound(request, alias, target) if Thinking in counted.kinds else request

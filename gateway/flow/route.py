@@ -28,7 +28,7 @@ def route(call: Call, counted: Counted) -> Coroutine[Any, Any, Plan]:
     priced = call.alias.strategy == "cheapest"
     facts = targets[0].deployment.facts
     ask = Ask(
-        needs=needs(call.request),
+        needs=needs(call.request, counted.kinds),
         fits=None if counted.surely_fits(call.alias.narrowest) else misfit,
         input_tokens=counted.estimate(facts).tokens if priced else 0,
         output_tokens=counted.output(facts) if priced else 0,

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import field
-from operator import mul
+from itertools import chain
+from operator import mul, sub
 from typing import AnyStr, NamedTuple
 
 from adapters.canonical.facts import Facts
@@ -77,7 +78,7 @@ class Estimate(NamedTuple):
 
 _MEMBERS = tuple(members for _, members in CLASSES)
 _ASCII = _MEMBERS[:6]
-_NO_OTHERS = [0] * (len(_MEMBERS) - len(_ASCII))
+_NO_OTHERS = (0,) * (len(_MEMBERS) - len(_ASCII))
 
 _LOWER, _UPPER, _DIGIT = (frozenset(members) for _, members in CLASSES[:3])
 _SPACE = frozenset(b" \t\n\r\x0b\x0c")
@@ -107,56 +108,42 @@ _SIDES = _sides()
 
 
 def features(data: bytes) -> tuple[int, ...]:
-    """How often each class, a word, and each kind of joint occurs, as ``TOKENIZERS`` has them."""
-    joints = _joints(data)
+    """How often each class, a word, and each kind of joint occurs, as ``TOKENIZERS`` has them.
+
+    Joints are found for all places at once: what the bytes begin, as one large number, moved on
+    by a byte, *and* what they complete, moved on by half a byte.
+    """
+    sides = int.from_bytes(data.translate(_SIDES), "big")
+    joints = ((sides >> 8) & (sides >> 4)).to_bytes(len(data), "big").translate(None, b"\0")
     words, humps = joints.count(1), joints.count(2)
-    first_word = data[:1] != b"" and not data[:1].isspace()
+    first_word = data != b"" and not data[:1].isspace()
     return (*_classes(data), words + first_word, humps, len(joints) - words - humps)
 
 
-def _classes(data: bytes) -> list[int]:
-    """How many characters of each class there are."""
-    ascii_only = data.isascii()
-    counts: list[int] = []
-    for members in _ASCII if ascii_only else _MEMBERS:
-        fewer = data.translate(None, members)
-        counts.append(len(data) - len(fewer))
-        data = fewer
-    return counts + _NO_OTHERS if ascii_only else counts
-
-
-def _joints(data: bytes) -> bytes:
-    """The bits of all joints, in their order.
-
-    They are found for all places at once: what the bytes begin, as one large number, moved on by
-    a byte, *and* what they complete, moved on by half a byte.
-    """
-    sides = int.from_bytes(data.translate(_SIDES), "big")
-    return ((sides >> 8) & (sides >> 4)).to_bytes(len(data), "big").translate(None, b"\0")
+def _classes(data: bytes) -> Iterator[int]:
+    """How many characters of each class there are: by how much less is left, class by class."""
+    classes, others = (_ASCII, _NO_OTHERS) if data.isascii() else (_MEMBERS, ())
+    rest = data
+    left = [len(rest := rest.translate(None, members)) for members in classes]
+    return chain(map(sub, (len(data), *left), left), others)
 
 
 def count(text: str | bytes, family: Family) -> float:
     """Tokens of one text, framing left out."""
     data = text.encode("utf-8", "replace") if isinstance(text, str) else text
-    return _weigh(features(data), family)
+    return family.scale * _weight(features(data), family)
 
 
-def _weigh(counts: tuple[int, ...], family: Family) -> float:
-    factors = TOKENIZERS[family.tokenizer]
-    tokens: float = sum(map(mul, counts, factors))
-    return family.scale * tokens
+def _weight(counts: tuple[int, ...], family: Family) -> float:
+    weight: float = sum(map(mul, counts, TOKENIZERS[family.tokenizer]))
+    return weight
 
 
 @record(slots=True)
-class Measure:
-    """What was counted of a request, for any family: made once, weighed for each target.
+class Beside:
+    """What a request holds beside plain text, for any family."""
 
-    ``share`` is the text's length as a multiple of what was looked at.
-    """
-
-    counts: tuple[int, ...] = ()
-    share: float = 1.0
-    messages: int = 0
+    results: int = 0
     tools: int = 0
     server_tools: bool = False
     opaque_parts: int = 0
@@ -167,43 +154,67 @@ class Measure:
     audio: int = 0
 
 
+@record(frozen=True, slots=True)
+class Measure:
+    """What was counted of a request, for any family: made once, weighed for each target.
+
+    ``share`` is the text's length as a multiple of what was looked at; ``beside`` is ``None`` for
+    a request of nothing but text, as most are.
+    """
+
+    counts: tuple[int, ...]
+    share: float
+    messages: int
+    beside: Beside | None
+
+
 def measure(request: Request) -> Measure:
     """Look at all that the model will read of ``request``."""
-    found = Measure(messages=len(request.messages) + bool(request.instructions))
-    texts = [block.text for block in request.instructions]
+    texts = [block.text for block in request.instructions] if request.instructions else []
+    beside: Beside | None = None
     for message in request.messages:
         for part in message.parts:
-            texts.extend(_texts(part, found))
-    for tool in request.tools or ():
-        found.tools += 1
-        texts.extend(_tool_texts(tool, found))
-    if isinstance(request.output, JsonSchema):
-        found.schema = True
-        texts.append(dumps(request.output.schema).decode())
-    looked_at, found.share = _sampled(_BREAK.join(texts))
-    found.counts = features(looked_at)
-    return found
+            if type(part) is Text:
+                texts.append(part.text)
+            else:
+                beside = beside or Beside()
+                texts.extend(_texts(part, beside))
+    if request.tools or request.output is not None:
+        beside = beside or Beside()
+        texts.extend(_asked(request, beside))
+    looked_at, share = _sampled(_BREAK.join(texts))
+    messages = len(request.messages) + bool(request.instructions)
+    return Measure(features(looked_at), share, messages, beside)
 
 
 def weigh(found: Measure, facts: Facts) -> Estimate:
     """The tokens of a measured request at a model with these facts."""
     family = FAMILIES.get(facts.family) or FAMILIES["unknown"]
-    text = _weigh(found.counts, family) * found.share + found.sealed / SEALED_PER_TOKEN
+    text = family.scale * _weight(found.counts, family) * found.share
     error = family.error + (SAMPLING_ERROR if found.share > 1.0 else 0.0)
     framing = family.base + family.message * found.messages
-    prompt = beside = 0
-    if found.tools:
-        prompt, beside = family.tools, max(family.tools, TOOL_PROMPT)
-        framing += family.tool * found.tools
-    if found.schema:
+    if found.beside is not None:
+        return _weighed(found.beside, family, text, error, framing)
+    return Estimate(int(text) + framing, family.least + framing // 4 + int(text * error))
+
+
+def _weighed(beside: Beside, family: Family, text: float, error: float, framing: int) -> Estimate:
+    """The tokens of a request that holds more than text."""
+    text += beside.sealed / SEALED_PER_TOKEN
+    framing += family.message * beside.results
+    prompt = unasked = 0
+    if beside.tools:
+        prompt, unasked = family.tools, max(family.tools, TOOL_PROMPT)
+        framing += family.tool * beside.tools
+    if beside.schema:
         framing += family.schema
-    if found.server_tools:
-        beside += SERVER_TOOL
-    media = found.audio + family.image_most * found.pages
-    for image in found.images:
+    if beside.server_tools:
+        unasked += SERVER_TOOL
+    media = beside.audio + family.image_most * beside.pages
+    for image in beside.images:
         media += family.image_most if image is None else family.image(image)
     bound = family.least + framing // 4 + int(text * error) + media
-    bound += beside + OPAQUE_PART * found.opaque_parts
+    bound += unasked + OPAQUE_PART * beside.opaque_parts
     return Estimate(int(text) + prompt + framing + media, bound)
 
 
@@ -214,23 +225,38 @@ def estimate(request: Request, facts: Facts) -> Estimate:
 
 def _sampled(text: str) -> tuple[bytes, float]:
     """What is looked at of a text, and the text's length as a multiple of it."""
-    if not text.isascii():
-        data = text.encode("utf-8", "replace")
-        looked_at = _slices(data)
-        return looked_at, len(data) / len(looked_at)
-    slices = _slices(text)  # before it is encoded: all of it costs as much to copy as to look at
-    return slices.encode(), len(text) / len(slices) if slices else 1.0
+    if len(text) > WHOLE and text.isascii():
+        slices = _slices(
+            text
+        )  # before it is encoded: all of it costs as much to copy as to look at
+        return slices.encode(), len(text) / len(slices)
+    data = text.encode("utf-8", "replace")
+    if len(data) <= WHOLE:
+        return data, 1.0
+    looked_at = _slices(data)
+    return looked_at, len(data) / len(looked_at)
 
 
 def _slices(text: AnyStr) -> AnyStr:
-    if len(text) <= WHOLE:
-        return text
+    """Evenly spread pieces of a text that is longer than :data:`WHOLE`."""
     step, length = len(text) // SLICES, SAMPLE // SLICES
-    starts = [n * step + int(place * (step - length)) for n, place in enumerate(_PLACES)]
-    return text[:0].join([text[start : start + length] for start in starts])
+    room = step - length
+    shares = zip(range(0, SLICES * step, step), _PLACES, strict=True)
+    pieces = [text[(at := share + int(place * room)) : at + length] for share, place in shares]
+    return text[:0].join(pieces)
 
 
-def _tool_texts(tool: FunctionTool | OpaqueTool, found: Measure) -> Iterator[str]:
+def _asked(request: Request, found: Beside) -> Iterator[str]:
+    """The texts of tools and of an answer's schema."""
+    for tool in request.tools or ():
+        found.tools += 1
+        yield from _tool_texts(tool, found)
+    if isinstance(request.output, JsonSchema):
+        found.schema = True
+        yield dumps(request.output.schema).decode()
+
+
+def _tool_texts(tool: FunctionTool | OpaqueTool, found: Beside) -> Iterator[str]:
     if isinstance(tool, OpaqueTool):
         found.server_tools = found.server_tools or tool.type != "custom"
         yield dumps(tool.data).decode()
@@ -242,7 +268,7 @@ def _tool_texts(tool: FunctionTool | OpaqueTool, found: Measure) -> Iterator[str
         yield dumps(tool.parameters).decode()
 
 
-def _texts(part: Part, found: Measure) -> Sequence[str]:
+def _texts(part: Part, found: Beside) -> Sequence[str]:
     """The texts of a part; what is no text is noted in ``found``."""
     match part:
         case Text(text=text) | Refusal(text=text):
@@ -253,7 +279,7 @@ def _texts(part: Part, found: Measure) -> Sequence[str]:
         case ToolCall(name=name, arguments=arguments):
             return name, arguments
         case Result(content=content):
-            found.messages += 1
+            found.results += 1
             return [text for piece in content for text in _texts(piece, found)]
         case Opaque(data=data):
             found.opaque_parts += 1
@@ -265,10 +291,10 @@ def _texts(part: Part, found: Measure) -> Sequence[str]:
 
 def text_length(part: Part) -> int:
     """Characters of a part that the model reads: a cheap stand-in for its share of the tokens."""
-    return sum(map(len, _texts(part, Measure())))
+    return sum(map(len, _texts(part, Beside())))
 
 
-def _note_media(media: Media, found: Measure) -> None:
+def _note_media(media: Media, found: Beside) -> None:
     inline = media.source if isinstance(media.source, Inline) else None
     length = 0 if inline is None else len(inline.data) * 3 // 4
     if media.kind == "image":

@@ -50,10 +50,13 @@ from gateway.policy.tokens import (
     SAMPLING_ERROR,
     SERVER_TOOL,
     WHOLE,
+    Beside,
     Estimate,
     count,
     estimate,
     features,
+    measure,
+    weigh,
 )
 
 ROOT = Path(os.environ.get("GATEWAY_WIRE", Path(__file__).parents[3] / "shared" / "wire"))
@@ -261,6 +264,15 @@ def test_any_text_has_a_finite_count(text: str) -> None:
         found = guess(ask(Text(text)), name)
         assert 0 <= found.tokens <= 8 * len(text.encode("utf-8", "replace")) + 200
         assert found.bound > 0
+
+
+@given(st.lists(st.text(max_size=300), max_size=4), st.sampled_from([*FAMILIES, "nobody-knows"]))
+def test_text_alone_weighs_as_it_does_beside_what_is_none(texts: list[str], family: str) -> None:
+    """Requests of nothing but text are weighed by a shorter way."""
+    found = measure(ask(*map(Text, texts)))
+    facts = Facts("m", family=family)
+    assert found.beside is None
+    assert weigh(found, facts) == weigh(replace(found, beside=Beside()), facts)
 
 
 @given(st.text(max_size=80), st.text(max_size=80))
