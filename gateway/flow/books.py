@@ -6,7 +6,7 @@ counts attempts counts the same ones. Must not know why a next attempt follows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -25,11 +25,12 @@ from gateway.routing.plan import Candidate, Plan
 from gateway.store.base import (
     AttemptRow,
     Hold,
-    RateState,
+    Rates,
     RequestEnd,
     RequestRow,
     Settlement,
 )
+from gateway.store.rows import packed
 
 LEASE_MARGIN = 60.0
 """Seconds that a reservation outlives its attempt's longest time, before it counts as lost."""
@@ -70,14 +71,14 @@ class Books:
         row = self._row(one)
         hold = self._hold(prepared, row.at)
         try:
-            opened = await runtime.store.open_attempt(first, row, hold)
+            rates = await runtime.store.open_attempt(first, row, hold)
         except BaseException:
             one.span.end("refused")
             raise
         self._opened = True
         self._under_way = one
         runtime.leases.add(one.id, hold.lease_until)
-        one.rates = opened.rates
+        one.rates = rates
         marks["reserved"] = clock.monotonic()
         return one
 
@@ -118,7 +119,6 @@ class Books:
         principal = self._call.principal
         return Hold(
             principal.key_id,
-            principal.project,
             principal.limits,
             prepared.tokens,
             prepared.nano,
@@ -202,7 +202,7 @@ class Books:
             fault=fault.kind,
             first_cause=fault.kind,
             attempts=attempts,
-            timings={"total": round((now - self._call.started) * 1000, 3)},
+            timings=packed({"total": round((now - self._call.started) * 1000, 3)}),
         )
         await self.close(end)
 
@@ -211,7 +211,7 @@ class Books:
         row = request_row(self._call, self._route)
         await shielded(self._call.runtime.store.record_refusal(row, end))
 
-    async def rates(self) -> Mapping[str, RateState]:
+    async def rates(self) -> Rates:
         """Where the key's rate limits stand, for an answer to a call that took nothing; nothing
         is told where the store can't say."""
         principal = self._call.principal
@@ -282,5 +282,5 @@ def request_row(call: Call, route: Plan) -> RequestRow:
         prompt.reference if prompt is not None else None if ref is None else ref.id,
         None if prompt is None else prompt.hash,
         call.trace.id,
-        route.considered,
+        packed(route.considered),
     )

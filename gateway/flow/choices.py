@@ -31,6 +31,7 @@ from gateway.routing.breaker import Admission
 from gateway.routing.plan import Candidate, Plan
 from gateway.settings.snapshot import Deployment
 from gateway.store.base import AttemptRow, RequestEnd, Status
+from gateway.store.rows import packed
 
 STOPPED = "Another choice of the same answer has failed."
 
@@ -190,7 +191,7 @@ class _Shared:
             fault=None if fault is None else fault.kind,
             first_cause=self.first_cause if fault is None else fault.kind,
             attempts=self.made,
-            timings={"total": round(total * 1000, 3)},
+            timings=packed({"total": round(total * 1000, 3)}),
         )
         await Books(self._call, self.route).close(end)
 
@@ -247,7 +248,7 @@ class _PartBooks(Books):
     def _row(self, one: Try) -> AttemptRow:
         number = next(self._shared.numbers)
         kind = "choice" if one.kind == "first" and number > 1 else one.kind
-        return replace(super()._row(one), number=number, kind=kind)  # type: ignore[arg-type]
+        return super()._row(one)._replace(number=number, kind=kind)  # type: ignore[arg-type]
 
     async def settle(
         self, one: Try, fault: Fault | None, chain: Sequence[Fault], *, last: bool

@@ -24,7 +24,8 @@ from gateway.flow.gate import Gate
 from gateway.flow.meter import Meter
 from gateway.flow.prove import Proof
 from gateway.observe.traces import NO_SPAN, Span
-from gateway.store.base import RateState, RequestEnd, Settlement, Status, UsageSource
+from gateway.store.base import Rates, RequestEnd, Settlement, Status, UsageSource
+from gateway.store.rows import packed
 
 MILLION = 1_000_000
 
@@ -82,7 +83,7 @@ class Try:
     gate: Gate
     marks: dict[str, float]
     span: Span = NO_SPAN
-    rates: Mapping[str, RateState] = NO_EXTRAS
+    rates: Rates = NO_EXTRAS
     probe: bool = False
     pumped: Pumped | None = None
     proof: Proof | None = None
@@ -173,7 +174,6 @@ def settlement(
         usage.cache_write,
         usage.reasoning,
         nano,
-        0 if nano is None else max(0, nano - prepared.nano),
         usage.invalid,
         None if first is None else (first - started) * 1000,
         (now - started) * 1000,
@@ -183,11 +183,12 @@ def settlement(
         _upstream_status(one.pumped, fault),
         _upstream_request_id(one.pumped, fault),
         _named(meter.model),
-        tuple(map(told_name, prepared.dropped)),
-        prepared.adjusted,
-        encoded.injected,
-        _stages(one.marks, one.pumped),
-        _counts(call, one),
+        packed(tuple(map(told_name, prepared.dropped))),
+        packed(prepared.adjusted),
+        packed(encoded.injected),
+        packed(_stages(one.marks, one.pumped)),
+        packed(_counts(call, one)),
+        0 if nano is None else max(0, nano - prepared.nano),
         _request_end(call, one, status, fault, chain, now) if last else None,
         one.pause,
     )
@@ -204,7 +205,7 @@ def _request_end(
         None if fault is None else fault.kind,
         None if first is None else first.kind,
         one.number,
-        {"total": round((now - call.started) * 1000, 3)},
+        packed({"total": round((now - call.started) * 1000, 3)}),
     )
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from adapters.canonical.record import record
 from gateway.settings.snapshot import Limits
@@ -29,9 +29,12 @@ Status = Literal["open", "completed", "failed", "partial", "cancelled", "interru
 UsageSource = Literal["provider", "estimated", "unknown"]
 
 
-@record(frozen=True, slots=True)
-class RequestRow:
-    """One call of a caller, written with its first attempt."""
+class RequestRow(NamedTuple):
+    """One call of a caller, written with its first attempt.
+
+    Rows are tuples in the order of their columns: what waits for the writer goes to the database
+    as it is.
+    """
 
     id: str
     at: float
@@ -47,12 +50,11 @@ class RequestRow:
     prompt: str | None = None
     prompt_hash: str | None = None
     trace_id: str | None = None
-    route: Sequence[Mapping[str, Any]] = ()
-    """Why: the targets in the order considered, each with what spoke for or against it."""
+    route: str | None = None
+    """Why, as JSON: the targets in the order considered, each with what spoke for or against it."""
 
 
-@record(frozen=True, slots=True)
-class AttemptRow:
+class AttemptRow(NamedTuple):
     """One try at a provider. ``number`` counts from 1 within the request."""
 
     id: str
@@ -69,14 +71,12 @@ class AttemptRow:
     price_table: str
 
 
-@record(frozen=True, slots=True)
-class Hold:
+class Hold(NamedTuple):
     """What an attempt reserves. Request-wide limits (``rpm``, ``concurrent``) are taken by the
     first attempt only (``new_call``); tokens and money by each. A lease that is not settled
     by ``lease_until`` (Unix seconds) counts as a crash's."""
 
     key_id: str
-    project: str
     limits: Limits
     tokens: int
     nano: int
@@ -93,21 +93,31 @@ class RateState:
     reset: float
 
 
-@record(frozen=True, slots=True)
-class Opened:
-    """A granted reservation: the state of ``requests`` and ``tokens`` where limited."""
-
-    rates: Mapping[str, RateState] = field(default_factory=dict)
+Rates = Mapping[str, RateState]
+"""The state of ``requests`` and ``tokens``, where they are limited."""
 
 
-@record(frozen=True, slots=True)
-class Settlement:
+class RequestEnd(NamedTuple):
+    """The end of the whole call. ``http_status`` is ``None`` where no answer was sent,
+    ``first_cause`` the first attempt's fault, the primary one; ``timings`` is JSON."""
+
+    status: Status
+    http_status: int | None = None
+    fault: str | None = None
+    first_cause: str | None = None
+    attempts: int = 1
+    timings: str | None = None
+
+
+class Settlement(NamedTuple):
     """How an attempt ended. Token fields are ``None`` where unknown, never zero.
 
     ``input_tokens`` are all of the input: what was read from or written to a cache is a part of
     them, as ``reasoning_tokens`` are of the output. ``cost_nano = None`` charges what was
     reserved; a provider that did no work costs ``0``, and then unknown tokens are given back
     too. Negative numbers count as unknown.
+
+    From ``dropped`` to ``counts`` the fields are JSON, ``None`` where there is nothing to tell.
 
     ``request`` is set on the call's last attempt and closes the request's own row. Where it is
     not the last, ``pause`` is how many seconds the call waits before its next one.
@@ -124,7 +134,6 @@ class Settlement:
     cache_write_tokens: int | None = None
     reasoning_tokens: int | None = None
     cost_nano: int | None = None
-    overrun_nano: int = 0
     usage_invalid: bool = False
     ttft_ms: float | None = None
     total_ms: float | None = None
@@ -134,26 +143,15 @@ class Settlement:
     upstream_status: int | None = None
     upstream_request_id: str | None = None
     model_reported: str | None = None
-    dropped: Sequence[str] = ()
-    adjusted: Sequence[str] = ()
-    injected: Sequence[str] = ()
-    timings: Mapping[str, float] = field(default_factory=dict)
-    counts: Mapping[str, int] = field(default_factory=dict)
+    dropped: str | None = None
+    adjusted: str | None = None
+    injected: str | None = None
+    timings: str | None = None
+    counts: str | None = None
     """Further numbers without text: redactions by kind, trimmed turns, repairs."""
+    overrun_nano: int = 0
     request: RequestEnd | None = None
     pause: float = 0.0
-
-
-@record(frozen=True, slots=True)
-class RequestEnd:
-    """The end of the whole call. ``first_cause`` is the first attempt's fault, the primary one."""
-
-    status: Status
-    http_status: int
-    fault: str | None = None
-    first_cause: str | None = None
-    attempts: int = 1
-    timings: Mapping[str, float] = field(default_factory=dict)
 
 
 @record(frozen=True, slots=True)
@@ -212,8 +210,9 @@ class Store(ResponseBook, IdempotencyBook, PromptBook, RunBook, SealBook, Protoc
 
     # the ledger
 
-    async def open_attempt(self, request: RequestRow | None, row: AttemptRow, hold: Hold) -> Opened:
-        """Reserve and write the rows; ``request`` is given with a call's first attempt.
+    async def open_attempt(self, request: RequestRow | None, row: AttemptRow, hold: Hold) -> Rates:
+        """Reserve and write the rows; ``request`` is given with a call's first attempt. The rates
+        are as they stand after it.
 
         :raises Fault: ``rate_limited`` (``retry_after``, and ``data`` naming the limit) or
             ``budget_exceeded``; then nothing was taken and nothing written.
@@ -241,7 +240,7 @@ class Store(ResponseBook, IdempotencyBook, PromptBook, RunBook, SealBook, Protoc
         reservations are given back."""
         ...
 
-    async def rates(self, key_id: str, limits: Limits, now: float) -> Mapping[str, RateState]:
+    async def rates(self, key_id: str, limits: Limits, now: float) -> Rates:
         """The state of a key's rate limits, without taking anything."""
         ...
 

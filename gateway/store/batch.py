@@ -1,8 +1,7 @@
 """One group of ledger entries, computed in memory: what to load, what to answer, what to write.
 
-Both stores use it the same way, inside one transaction::
+Both stores use it the same way, inside one transaction, for each of a group's :func:`batches`::
 
-    batch = Batch(entries)
     batch.load(<open attempts of batch.settlements>, <open calls named by batch.request_ids>)
     results = batch.decide(<accounts named by batch.key_ids, locked>)
     <write batch.writes>
@@ -13,60 +12,48 @@ can be taken at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
-from operator import add
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import field
 from typing import Any
 
 from adapters.canonical.faults import Fault
 from adapters.canonical.record import record
 from gateway.store import rows, statements
-from gateway.store.base import Opened, RequestEnd, Settlement
-from gateway.store.entries import Attempt, Call, Close, Entry, Open, Settle
+from gateway.store.base import Rates, RequestEnd, RequestRow, Settlement
+from gateway.store.entries import Attempt, Call, Close, Entry, Open
 from gateway.store.limits import Account
 from gateway.store.periods import day_of
 
 BETWEEN_ATTEMPTS = 120.0
 """Seconds that a call stays alive between two attempts, beyond the pause that it makes itself."""
 
-RollupKey = tuple[int, str, str, str, str, str, str]
-_REQUESTS = rows.ROLLUP_SUMS.index("requests")
-_REFUSED = rows.ROLLUP_SUMS.index("refused")
+Row = tuple[Any, ...]
 
-
-@record(slots=True)
-class Rollup:
-    """What one group adds to one line of the daily roll-up."""
-
-    key_name: str
-    sums: list[int] = field(default_factory=lambda: [0] * len(rows.ROLLUP_SUMS))
-
-    def add(self, amounts: Iterable[int]) -> None:
-        """Add to all sums, in the order of ``rows.ROLLUP_SUMS``."""
-        self.sums = list(map(add, self.sums, amounts))
-
-    def add_call(self, *, refused: bool = False) -> None:
-        """One more has ended, apart from any attempt."""
-        self.sums[_REQUESTS] += 1
-        self.sums[_REFUSED] += refused
+_NOTHING = dict.fromkeys(rows.ROLLUP_SUMS, 0)
+CALL_ENDED = tuple({**_NOTHING, "requests": 1}.values())
+"""What a call that ends outside of any attempt adds to the sums."""
+CALL_REFUSED = tuple({**_NOTHING, "requests": 1, "refused": 1}.values())
 
 
 @record(slots=True)
 class Writes:
-    """Rows to write; the values are as ``rows`` makes them, ``kept`` are pairs of a new lease and
-    a call's id."""
+    """Rows to write, in the order of the columns in ``rows``; ``kept`` are pairs of a new lease and
+    a call's id. ``rollups`` holds what is added to one line of the daily roll-up."""
 
-    requests: list[tuple[Any, ...]] = field(default_factory=list)
-    attempts: list[tuple[Any, ...]] = field(default_factory=list)
-    settled: list[tuple[Any, ...]] = field(default_factory=list)
-    closed: list[tuple[Any, ...]] = field(default_factory=list)
+    requests: list[Row] = field(default_factory=list)
+    attempts: list[Row] = field(default_factory=list)
+    settled: list[Row] = field(default_factory=list)
+    closed: list[Row] = field(default_factory=list)
     kept: list[tuple[float, str]] = field(default_factory=list)
-    rollups: dict[RollupKey, Rollup] = field(default_factory=dict)
+    rollups: dict[Row, list[tuple[int, ...]]] = field(default_factory=dict)
     accounts: dict[str, Account] = field(default_factory=dict)
 
-    def statements(self) -> Iterator[tuple[str, list[tuple[Any, ...]]]]:
+    def statements(self) -> Iterator[tuple[str, list[Row]]]:
         """Each statement with its rows, in the order in which everybody writes them."""
-        rollups = [(*key, r.key_name, *r.sums) for key, r in sorted(self.rollups.items())]
+        rollups = [
+            (*line, *map(sum, zip(*amounts, strict=True)))
+            for line, amounts in sorted(self.rollups.items())
+        ]
         accounts = [account.values() for account in self.accounts.values()]
         for statement, values in (
             (statements.ADD_REQUEST, self.requests),
@@ -81,20 +68,24 @@ class Writes:
                 yield statement, values
 
 
-def batches(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
-    """Cut a group where an entry needs to find what an earlier one of the group has opened."""
+def batches(entries: Sequence[Entry]) -> list[Batch]:
+    """One for the whole group, or more where an entry needs to find what an earlier one of the
+    group has opened. That is rare: who settles has heard that the opening is committed."""
+    whole = Batch(entries)
+    return [whole] if whole.stands_alone() else [Batch(part) for part in _cut(entries)]
+
+
+def _cut(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
     current: list[Entry] = []
     opened: set[str] = set()
     for entry in entries:
         if isinstance(entry, Open):
-            opened.add(entry.row.id)
-            opened.add(entry.row.request_id)
-        elif opened and entry.needs in opened:
+            opened.update((entry.row.id, entry.row.request_id))
+        elif (entry.request_id if isinstance(entry, Close) else entry.attempt_id) in opened:
             yield current
             current, opened = [], set()
         current.append(entry)
-    if current:
-        yield current
+    yield current
 
 
 class Batch:
@@ -105,6 +96,7 @@ class Batch:
         "_attempts",
         "_calls",
         "_closes",
+        "_ended",
         "_known",
         "_opens",
         "_size",
@@ -121,15 +113,17 @@ class Batch:
         self._closes: list[Close] = []
         self._opens: list[tuple[int, Open]] = []
         for place, entry in enumerate(entries):
-            if isinstance(entry, Open):
-                self._opens.append((place, entry))
-            elif isinstance(entry, Settle):
-                self.settlements.append(entry.settlement)
+            kind = type(entry)
+            if kind is Open:
+                self._opens.append((place, entry))  # type: ignore[arg-type]
+            elif kind is Settlement:
+                self.settlements.append(entry)  # type: ignore[arg-type]
             else:
-                self._closes.append(entry)
+                self._closes.append(entry)  # type: ignore[arg-type]
         self._attempts: dict[str, Attempt] = {}
-        self._calls: dict[str, Call] = {}
+        self._calls: Mapping[str, Call] = {}
         self._known: set[str] = set()
+        self._ended: set[str] = set()
         self._accounts: Mapping[str, Account] = {}
         self.writes = Writes()
         self.begun: list[Attempt] = []
@@ -142,28 +136,37 @@ class Batch:
         """Calls to load before :meth:`load`."""
         return [close.request_id for close in self._closes]
 
-    def load(self, attempts: Sequence[Attempt], calls: Sequence[Call], known: set[str]) -> None:
-        """Take the open attempts and calls that were asked for.
+    def stands_alone(self) -> bool:
+        """Whether nothing in it needs what it opens itself."""
+        needed = {end.attempt_id for end in self.settlements}
+        needed.update(self.request_ids)
+        return not any(
+            row.id in needed or row.request_id in needed for _, (_, row, _) in self._opens
+        )
+
+    def load(
+        self, attempts: dict[str, Attempt], calls: Mapping[str, Call], known: Iterable[str]
+    ) -> None:
+        """Take the open attempts and calls that were asked for, by their ids.
 
         :param known: which of ``request_ids`` have a row, open or not.
         """
-        self._attempts = {attempt.id: attempt for attempt in attempts}
-        self._calls = {call.id: call for call in calls}
-        self._calls.update((a.call.id, a.call) for a in attempts if a.call_open)
-        self._known = known
+        self._attempts = attempts
+        self._calls = calls
+        self._known = set(known)
 
     @property
-    def key_ids(self) -> list[str]:
-        """Keys whose accounts to load and lock, in the order in which everybody locks them."""
-        found = {attempt.call.key_id for attempt in self._attempts.values()}
-        found.update([call.key_id for call in self._calls.values()])
-        found.update([entry.hold.key_id for _, entry in self._opens])
-        return sorted(found)
+    def key_ids(self) -> Set[str]:
+        """Keys whose accounts to load; everybody locks them in the order of their names."""
+        found = {entry.hold.key_id for _, entry in self._opens}
+        found.update([attempt.call.key_id for attempt in self._attempts.values()])
+        found.update([call.row.key_id for call in self._calls.values()])
+        return found
 
-    def decide(self, accounts: Mapping[str, Account]) -> list[Opened | Fault | None]:
+    def decide(self, accounts: Mapping[str, Account]) -> list[Rates | Fault | None]:
         """Answer every entry in its place and fill :attr:`writes`. A refusal is a value."""
         self._accounts = accounts
-        results: list[Opened | Fault | None] = [None] * self._size
+        results: list[Rates | Fault | None] = [None] * self._size
         for settlement in self.settlements:
             self._settle(settlement)
         for close in self._closes:
@@ -172,117 +175,115 @@ class Batch:
             results[place] = self._open(entry)
         return results
 
-    def _open(self, entry: Open) -> Opened | Fault:
-        request, row, hold, writes = entry.request, entry.row, entry.hold, self.writes
-        account = self._accounts[hold.key_id]
+    def _open(self, entry: Open) -> Rates | Fault:
+        request, row, hold = entry
+        key_id, _, _, _, new_call, lease = hold
+        account = self._accounts[key_id]
         try:
             rates = account.take(hold, row.at)
         except Fault as refusal:
-            self.refused.add(hold.key_id)
+            self.refused.add(key_id)
             return refusal
-        writes.accounts[hold.key_id] = account
-        lease, day = hold.lease_until, account.day
+        writes, day = self.writes, account.day
+        writes.accounts[key_id] = account
         if request is not None:
-            writes.requests.append(rows.request_values(request, lease, hold.new_call))
-            self.begun.append(Attempt.begun(Call.begun(request, hold.new_call), row, day))
+            writes.requests.append((*request, lease, new_call))
+            self.begun.append(Attempt(row, request, day, new_call))
         else:
             writes.kept.append((lease, row.request_id))
-        writes.attempts.append(rows.attempt_values(row, day, lease))
-        return Opened(rates)
+        writes.attempts.append((*row, day, lease))
+        return rates
 
     def _settle(self, end: Settlement) -> None:
         attempt = self._attempts.pop(end.attempt_id, None)
         if attempt is None:
             return  # settled already: the first settlement stands
-        counts = _counts(end)
-        if min(counts) < 0:
+        row, call, day, holds_slot, call_open = attempt
+        ends_call = end.request is not None and call_open and call.id not in self._ended
+        amounts = _amounts(end, row.reserved_nano, ends_call)
+        if min(amounts) < 0:
             end = _unknown(end)
-            counts = _counts(end)
-        call, reserved = attempt.call, attempt.reserved_nano
-        charge = reserved if end.cost_nano is None else end.cost_nano
-        overrun = max(0, charge - reserved, end.overrun_nano)
-        account = self.writes.accounts[call.key_id] = self._accounts[call.key_id]
-        account.settle(reserved, charge, attempt.day)
+            amounts = _amounts(end, row.reserved_nano, ends_call)
+        *_, charge, _, overrun = amounts
+        writes, account = self.writes, self._accounts[call.key_id]
+        writes.accounts[call.key_id] = account
+        account.settle(row.reserved_nano, charge, day)
         tokens = _real_tokens(end)
         if tokens is not None:
-            account.retoken(attempt.at, attempt.reserved_tokens, tokens)
-        self.writes.settled.append(rows.settled_values(end, charge, overrun))
-        ended = False
+            account.window.correct(int(row.at), tokens - row.reserved_tokens)
+        writes.settled.append((*rows.written(end), charge, overrun, end.attempt_id))
+        self._add(_line(day, call, row.provider, row.model), amounts)
         if end.request is None:
-            alive_until = end.ended_at + end.pause + BETWEEN_ATTEMPTS
-            self.writes.kept.append((alive_until, call.id))
-        else:
-            ended = self._end_call(call.id, end.request, end.ended_at)
-        rollup = self._rollup(attempt.day, call, attempt.provider, attempt.model)
-        rollup.add(_amounts(end, counts, charge, overrun, ended))
+            writes.kept.append((end.ended_at + end.pause + BETWEEN_ATTEMPTS, call.id))
+        elif ends_call:
+            self._end_call(call, end.request, end.ended_at, holds_slot)
 
     def _close(self, entry: Close) -> None:
-        call, row = self._calls.get(entry.request_id), entry.request
-        if call is not None:
-            self._end_call(call.id, entry.end, entry.at)
-            self._rollup(day_of(call.at), call, "", "").add_call()
-        elif row is not None and row.id not in self._known:
-            self.writes.requests.append(rows.request_values(row, entry.at, holds_slot=False))
-            self.writes.closed.append(rows.request_end_values(entry.end, entry.at, row.id))
-            refused = Call.begun(row, holds_slot=False)
-            self._rollup(day_of(row.at), refused, "", "").add_call(refused=True)
-            self._known.add(row.id)
+        request_id, at, end, request = entry
+        call = self._calls.get(request_id)
+        if call is not None and request_id not in self._ended:
+            self._end_call(call.row, end, at, call.holds_slot)
+            self._add(_line(day_of(call.row.at), call.row), CALL_ENDED)
+        elif request is not None and request_id not in self._known:
+            self._known.add(request_id)
+            self.writes.requests.append((*request, at, False))
+            self.writes.closed.append((*end, at, request_id))
+            self._add(_line(day_of(request.at), request), CALL_REFUSED)
 
-    def _end_call(self, request_id: str, end: RequestEnd, at: float) -> bool:
-        """Write a call's end and free its place; false where it had ended before."""
-        call = self._calls.pop(request_id, None)
-        if call is None:
-            return False
-        self.writes.closed.append(rows.request_end_values(end, at, request_id))
-        if call.holds_slot:
+    def _end_call(self, call: RequestRow, end: RequestEnd, at: float, holds_slot: bool) -> None:
+        """Write a call's end and free its place."""
+        self._ended.add(call.id)
+        self.writes.closed.append((*end, at, call.id))
+        if holds_slot:
             account = self.writes.accounts[call.key_id] = self._accounts[call.key_id]
             account.release_call()
-        return True
 
-    def _rollup(self, day: int, call: Call, provider: str, model: str) -> Rollup:
-        key = (day, call.project, call.key_id, call.alias, provider, model, call.prompt or "")
-        rollup = self.writes.rollups.get(key)
-        if rollup is None:
-            rollup = self.writes.rollups[key] = Rollup(call.key_name)
-        return rollup
+    def _add(self, line: Row, amounts: tuple[int, ...]) -> None:
+        self.writes.rollups.setdefault(line, []).append(amounts)
 
 
-def _counts(end: Settlement) -> tuple[int, ...]:
-    """What a provider tells: tokens and, last, the cost; what is unknown counts as nothing."""
+def _line(day: int, call: RequestRow, provider: str = "", model: str = "") -> Row:
+    """Which line of the roll-up a call, or its attempt, is added to: ``rows.ROLLUP_KEY`` and the
+    key's name."""
     return (
+        day,
+        call.project,
+        call.key_id,
+        call.alias,
+        provider,
+        model,
+        call.prompt or "",
+        call.key_name,
+    )
+
+
+def _amounts(end: Settlement, reserved: int, ends_call: bool) -> tuple[int, ...]:
+    """What an attempt adds to ``rows.ROLLUP_SUMS``, its call's end included; unknown tokens count
+    as none, an unknown cost as what was reserved."""
+    cost, source = end.cost_nano, end.usage_source
+    charge = reserved if cost is None else cost
+    return (
+        ends_call,
+        1,
+        0,
+        end.fault is not None,
+        source == "unknown",
+        source == "estimated",
         end.input_tokens or 0,
         end.output_tokens or 0,
         end.cache_read_tokens or 0,
         end.cache_write_tokens or 0,
         end.reasoning_tokens or 0,
-        end.cost_nano or 0,
-    )
-
-
-def _amounts(
-    end: Settlement, counts: tuple[int, ...], charge: int, overrun: int, ended: bool
-) -> tuple[int, ...]:
-    """What an attempt adds to the sums, its call's end included."""
-    guessed = end.cost_nano is None or end.usage_source != "provider"
-    return (
-        ended,
-        1,
-        0,
-        end.fault is not None,
-        end.usage_source == "unknown",
-        end.usage_source == "estimated",
-        *counts[:-1],
         charge,
-        charge if guessed else 0,
-        overrun,
+        charge if cost is None or source != "provider" else 0,
+        max(0, charge - reserved, end.overrun_nano),
     )
 
 
 def _unknown(end: Settlement) -> Settlement:
     """In place of a settlement with a negative number. No sum ever falls: those are refused here
     too, whoever let them by (K13)."""
-    return replace(
-        end,
+    return end._replace(
         usage_invalid=True,
         input_tokens=None,
         output_tokens=None,

@@ -17,6 +17,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
+from itertools import chain
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -48,19 +49,22 @@ class Refusal(NamedTuple):
 
 
 class Window:
-    """Requests and tokens of the last minute, by second, and their sums. ``slots`` has three
-    numbers for each second: which, requests, tokens."""
+    """Requests and tokens of the last minute, and their sums. ``slots`` has a line for each
+    second that counts: which, requests, tokens."""
 
-    __slots__ = ("_latest", "slots", "sums")
+    __slots__ = ("_latest", "requests", "slots", "tokens")
 
     def __init__(self, packed: bytes = b"") -> None:
-        self.slots: list[int] = list(struct.unpack(f"<{len(packed) // 8}q", packed))
-        self.sums = [sum(self.slots[1::3]), sum(self.slots[2::3])]
+        lines = struct.iter_unpack("<3q", packed)
+        self.slots: dict[int, list[int]] = {line[0]: list(line) for line in lines}
+        self.requests = sum(requests for _, requests, _ in self.slots.values())
+        self.tokens = sum(tokens for _, _, tokens in self.slots.values())
         self._latest: int | None = None
 
     def pack(self) -> bytes:
         """The bytes that the constructor takes."""
-        return struct.pack(f"<{len(self.slots)}q", *self.slots)
+        numbers = chain.from_iterable(self.slots.values())
+        return struct.pack(f"<{3 * len(self.slots)}q", *numbers)
 
     def advance(self, now: float) -> None:
         """Forget slots that are past; date those back that a clock put into the future."""
@@ -68,64 +72,49 @@ class Window:
         if second == self._latest:
             return  # nothing ages within a second
         self._latest = second
-        oldest, seconds = now - WINDOW - 1, self.slots[::3]
-        if not seconds or oldest < min(seconds) <= max(seconds) <= second:
+        oldest, slots = now - WINDOW - 1, self.slots
+        if not slots or oldest < min(slots) <= max(slots) <= second:
             return
-        for place in reversed(range(0, len(self.slots), 3)):
-            there, requests, tokens = self.slots[place : place + 3]
-            if oldest < there <= second:
-                continue
-            del self.slots[place : place + 3]
-            self.sums[0] -= requests
-            self.sums[1] -= tokens
+        for there in [there for there in slots if not oldest < there <= second]:
+            _, requests, tokens = slots.pop(there)
+            self.requests -= requests
+            self.tokens -= tokens
             if there > second:
                 self.add(second, requests, tokens)
 
     def add(self, second: int, requests: int, tokens: int) -> None:
-        """Count ``requests`` and ``tokens`` in one slot; negative tokens take back what was
-        counted there, never more."""
-        place = self._place(second)
-        if place is None:
-            place = len(self.slots)
-            self.slots += (second, 0, 0)
-        self._count(place, requests, tokens)
+        """Count ``requests`` and ``tokens`` in one slot."""
+        slot = self.slots.get(second)
+        if slot is None:
+            slot = self.slots[second] = [second, 0, 0]
+        slot[1] += requests
+        slot[2] += tokens
+        self.requests += requests
+        self.tokens += tokens
 
     def correct(self, second: int, tokens: int) -> None:
-        """Count ``tokens`` more, or less, in a slot as long as it is there."""
-        place = self._place(second)
-        if place is not None:
-            self._count(place, 0, tokens)
-
-    def _count(self, place: int, requests: int, tokens: int) -> None:
-        tokens = max(tokens, -self.slots[place + 2])
-        self.slots[place + 1] += requests
-        self.slots[place + 2] += tokens
-        self.sums[0] += requests
-        self.sums[1] += tokens
-
-    def _place(self, second: int) -> int | None:
-        """Where the slot of ``second`` begins: mostly it is the last one."""
-        if self.slots and self.slots[-3] == second:
-            return len(self.slots) - 3
-        seconds = self.slots[::3]
-        return seconds.index(second) * 3 if second in seconds else None
+        """Count ``tokens`` more in a slot as long as it is there; negative ones take back what
+        was counted there, never more."""
+        slot = self.slots.get(second)
+        if slot is not None:
+            tokens = max(tokens, -slot[2])
+            slot[2] += tokens
+            self.tokens += tokens
 
     def wait(self, column: int, excess: int, now: float) -> float:
-        """Seconds until ``excess`` requests (column 0) or tokens (1) have left the window."""
-        for second, used in sorted(zip(self.slots[::3], self.slots[column + 1 :: 3], strict=True)):
-            excess -= used
+        """Seconds until ``excess`` requests (column 1) or tokens (2) have left the window."""
+        for slot in sorted(self.slots.values()):
+            excess -= slot[column]
             if excess <= 0:
-                return second + WINDOW + 1 - now
+                return slot[0] + WINDOW + 1 - now
         return 0.0
 
     def empty_in(self, now: float) -> float:
         """Seconds until all that is counted has left the window, after :meth:`advance`."""
         if not self.slots:
             return 0.0
-        latest = self.slots[-3]
-        if latest != int(now):  # else it is: nothing is later than now
-            latest = max(self.slots[::3])
-        return latest + WINDOW + 1 - now
+        second = int(now)  # nothing is later
+        return (second if second in self.slots else max(self.slots)) + WINDOW + 1 - now
 
 
 @record(slots=True)
@@ -178,15 +167,29 @@ class Account:
         :raises Fault: ``budget_exceeded`` or ``rate_limited``, naming the limit.
         """
         self.advance(now)
-        refusal = self._over_budget(hold, now) or self._over_rate(hold, now)
-        if refusal is not None:
-            raise refusal.fault()
-        self.reserved_nano += hold.nano
-        if hold.new_call:
-            self.in_flight += 1
-        if hold.limits.rpm is not None or hold.limits.tpm is not None:
-            self.window.add(int(now), 1 if hold.new_call else 0, hold.tokens)
-        return self.rates(hold.limits, now)
+        _, limits, tokens, nano, new_call, _ = hold
+        if not self._surely_fits(limits, tokens, nano):
+            refusal = self._over_budget(hold, now) or self._over_rate(hold, now)
+            if refusal is not None:
+                raise refusal.fault()
+        self.reserved_nano += nano
+        self.in_flight += new_call
+        if limits.rpm is not None or limits.tpm is not None:
+            self.window.add(int(now), new_call, tokens)
+        return self.rates(limits, now)
+
+    def _surely_fits(self, limits: Limits, tokens: int, nano: int) -> bool:
+        """Whether a call is far from every limit. Each is asked for something, so that a limit of
+        zero has no room; what is refused here is looked at closely."""
+        window, wanted = self.window, self.reserved_nano + (nano or 1)
+        return (
+            (limits.rpm is None or window.requests < limits.rpm)
+            and (limits.tpm is None or window.tokens + (tokens or 1) <= limits.tpm)
+            and (limits.concurrent is None or self.in_flight < limits.concurrent)
+            and (limits.nano_per_day is None or self.day_nano + wanted <= limits.nano_per_day)
+            and (limits.nano_per_month is None or self.month_nano + wanted <= limits.nano_per_month)
+            and (limits.nano_total is None or self.total_nano + wanted <= limits.nano_total)
+        )
 
     def settle(self, reserved: int, charge: int, day: int) -> None:
         """Give back a reservation and book its real cost on the day that it was taken."""
@@ -211,11 +214,13 @@ class Account:
         states: dict[str, RateState] = {}
         if limits.rpm is None and limits.tpm is None:
             return states
-        reset, (requests, tokens) = self.window.empty_in(now), self.window.sums
+        window, reset = self.window, self.window.empty_in(now)
         if limits.rpm is not None:
-            states["requests"] = RateState(limits.rpm, max(0, limits.rpm - requests), reset)
+            left = max(0, limits.rpm - window.requests)
+            states["requests"] = RateState(limits.rpm, left, reset)
         if limits.tpm is not None:
-            states["tokens"] = RateState(limits.tpm, max(0, limits.tpm - tokens), reset)
+            left = max(0, limits.tpm - window.tokens)
+            states["tokens"] = RateState(limits.tpm, left, reset)
         return states
 
     def _over_budget(self, hold: Hold, now: float) -> Refusal | None:
@@ -242,7 +247,7 @@ class Account:
 
     def _over_rate(self, hold: Hold, now: float) -> Refusal | None:
         """The refusal that lasts longest; ``None`` where everything fits."""
-        limits, (requests, tokens) = hold.limits, self.window.sums
+        limits, window = hold.limits, self.window
         most = limits.concurrent if hold.new_call else None
         found = []
         if most is not None and self.in_flight >= most:
@@ -251,8 +256,8 @@ class Account:
                 Refusal("rate_limited", "concurrent", message, FREE_SOON if most else None)
             )
         for name, limit, used, wanted in (
-            ("rpm", limits.rpm, requests, 1 if hold.new_call else 0),
-            ("tpm", limits.tpm, tokens, hold.tokens),
+            ("rpm", limits.rpm, window.requests, 1 if hold.new_call else 0),
+            ("tpm", limits.tpm, window.tokens, hold.tokens),
         ):
             if limit is None or (limit > 0 and (wanted == 0 or used + wanted <= limit)):
                 continue
@@ -276,8 +281,8 @@ _BUDGETS: Mapping[str, tuple[str, Callable[[int], int] | None]] = {
     "usd_per_day": ("daily", lambda day: day + 1),
 }
 """In words, and with what day a budget is renewed."""
-_RATES = {"rpm": ("requests", 0), "tpm": ("tokens", 1)}
-"""In words, and which of a window's sums."""
+_RATES = {"rpm": ("requests", 1), "tpm": ("tokens", 2)}
+"""In words, and which column of a window's slots."""
 
 
 def _too_dear(nano: int, left: int, which: str, limit: int) -> str:

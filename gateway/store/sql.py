@@ -5,8 +5,9 @@ The only place where SQL is put together from names; the names are constants of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
+from types import MappingProxyType
 
 
 def columns(names: Sequence[str]) -> str:
@@ -14,9 +15,12 @@ def columns(names: Sequence[str]) -> str:
     return ", ".join(names)
 
 
-def insert(table: str, names: Sequence[str]) -> str:
-    """``INSERT INTO table (a, b) VALUES (?, ?)``."""
-    return f"INSERT INTO {table} ({columns(names)}) VALUES ({columns('?' * len(names))})"  # noqa: S608
+def insert(
+    table: str, names: Sequence[str], given: Mapping[str, str] = MappingProxyType({})
+) -> str:
+    """``INSERT INTO table (a, b) VALUES (?, ?)``, with what is ``given`` in place of a ``?``."""
+    values = [given.get(name, "?") for name in names]
+    return f"INSERT INTO {table} ({columns(names)}) VALUES ({columns(values)})"  # noqa: S608
 
 
 def assignments(names: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -106,13 +106,13 @@ async def _book(url: str, calls: tuple[Call, ...]) -> None:
             provider="local", model=call.model, dialect="openai-chat", estimated_input=1,
             reserved_tokens=1, reserved_nano=0, price_table="",
         )  # fmt: skip
-        hold = Hold(request.key_id, "default", Limits(), 1, 0, True, call.at + 60)
+        hold = Hold(request.key_id, Limits(), 1, 0, True, call.at + 60)
         await store.open_attempt(request, attempt, hold)
         settled = Settlement(
             attempt.id, request.id, call.at + 1, "completed", "provider",
             input_tokens=10, output_tokens=20, cost_nano=call.cost_nano,
         )  # fmt: skip
-        await store.settle_attempt(replace(settled, request=RequestEnd("completed", 200)))
+        await store.settle_attempt(settled._replace(request=RequestEnd("completed", 200)))
     await store.close()
 
 

@@ -38,7 +38,7 @@ from gateway.flow.tracing import UNTRACED
 from gateway.observe.traces import NoTracer
 from gateway.routing.plan import Plan
 from gateway.settings.snapshot import Deployment, Limits, Provider, Target
-from gateway.store.base import AttemptRow, Hold, Opened, RequestEnd, RequestRow, Settlement
+from gateway.store.base import AttemptRow, Hold, Rates, RequestEnd, RequestRow, Settlement
 
 PROVIDER = Provider("up", "anthropic-messages", "http://127.0.0.1:1", None)
 
@@ -164,18 +164,18 @@ def test_every_word_of_a_row_stands_in_its_place() -> None:
         upstream_status=201,
         upstream_request_id="theirs",
         model_reported="gpt-said",
-        dropped=("dropped",),
-        adjusted=("adjusted",),
-        injected=("injected",),
-        timings={"sent": 250.0, "headers": 250.0, "first_event": 250.0, "ended": 500.0},
-        counts={"trimmed_turns": 5, "email": 6},
+        dropped='["dropped"]',
+        adjusted='["adjusted"]',
+        injected='["injected"]',
+        timings='{"sent":250.0,"headers":250.0,"first_event":250.0,"ended":500.0}',
+        counts='{"trimmed_turns":5,"email":6}',
         request=RequestEnd(
             status="partial",
             http_status=429,
             fault="rate_limited",
             first_cause="stream_truncated",
             attempts=4,
-            timings={"total": 1875.0},
+            timings='{"total":1875.0}',
         ),
         pause=9.0,
     )
@@ -191,9 +191,9 @@ async def test_every_word_of_an_opening_stands_in_its_place() -> None:
     given: list[Any] = []
 
     class Kept:
-        async def open_attempt(self, *words: Any) -> Opened:
+        async def open_attempt(self, *words: Any) -> Rates:
             given.extend(words)
-            return Opened()
+            return {}
 
     limits = Limits(rpm=1)
     call: Any = SimpleNamespace(
@@ -239,7 +239,7 @@ async def test_every_word_of_an_opening_stands_in_its_place() -> None:
             prompt="prompt@1",
             prompt_hash="of the prompt",
             trace_id=None,
-            route=plan.considered,
+            route='[{"deployment":"up/gpt"}]',
         ),
         AttemptRow(
             id="att_1",
@@ -257,7 +257,6 @@ async def test_every_word_of_an_opening_stands_in_its_place() -> None:
         ),
         Hold(
             key_id="key",
-            project="project",
             limits=limits,
             tokens=60,
             nano=70,

@@ -12,7 +12,7 @@ from gateway.store import connect
 from gateway.store.base import (
     AttemptRow,
     Hold,
-    Opened,
+    Rates,
     RequestEnd,
     RequestRow,
     Settlement,
@@ -47,7 +47,7 @@ class Ticket:
     """An attempt that was opened, and what the store answered."""
 
     attempt: AttemptRow
-    opened: Opened
+    rates: Rates
 
     @property
     def request_id(self) -> str:
@@ -114,7 +114,6 @@ class Books:
     def hold(self, row: AttemptRow, limits: Limits = FREE, **fields: Any) -> Hold:
         given = {
             "key_id": "key_1",
-            "project": "default",
             "limits": limits,
             "tokens": row.reserved_tokens,
             "nano": row.reserved_nano,
@@ -129,7 +128,7 @@ class Books:
         """Begin a call with its first attempt."""
         call = self.request(**request)
         row = self.attempt(call.id, reserved_tokens=tokens, reserved_nano=nano)
-        hold = self.hold(row, limits, key_id=call.key_id, project=call.project)
+        hold = self.hold(row, limits, key_id=call.key_id)
         return Ticket(row, await self.store.open_attempt(call, row, hold))
 
     async def again(self, before: Ticket, limits: Limits = FREE, **row: Any) -> Ticket:

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from adapters.canonical.faults import Fault
 from gateway.settings.snapshot import Limits
 from gateway.store.base import RequestEnd, RequestRow, Settlement
-from gateway.store.entries import Close, Entry, Open, Settle
+from gateway.store.batch import Batch, _cut
+from gateway.store.entries import Close, Entry, Open
 from gateway.store.migrations import migrations
 from gateway.store.sqlite import clerk as clerks
 from gateway.store.sqlite.clerk import Clerk
@@ -72,7 +73,7 @@ class Story:
             return self._open(call, None, before.row.number + 1, what)
         if kind == "close":
             return Close(before.row.request_id, self.books.clock.at, RequestEnd("failed", 503))
-        end = Settlement(
+        return Settlement(
             attempt_id=before.row.id,
             request_id=before.row.request_id,
             ended_at=self.books.clock.at,
@@ -80,7 +81,6 @@ class Story:
             request=RequestEnd("completed", 200) if kind == "settle" else None,
             **ENDS[what],
         )
-        return Settle(end)
 
     def _open(self, call: RequestRow, request: RequestRow | None, number: int, nano: int) -> Open:
         row = self.books.attempt(call.id, number=number, reserved_nano=nano)
@@ -126,6 +126,8 @@ def test_he_decides_and_writes_the_same_without_his_memory(
                     assert knows.settle_lapsed(one, lapse) == asks.settle_lapsed(other, lapse)
                 elif (entry := story.entry(kind, which, what)) is not None:
                     entries.append(entry)
+            if Batch(entries).stands_alone():
+                assert list(_cut(entries)) == [entries]
             asks.forget()
             # An attempt of an unknown call fails the whole group, with and without.
             told = [_entered(knows, one, entries), _entered(asks, other, entries)]

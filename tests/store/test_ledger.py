@@ -16,7 +16,7 @@ from tests.store.booking import NOON, Books
 
 async def test_a_call_is_written_when_it_begins_and_when_it_ends(books: Books) -> None:
     ticket = await books.open(
-        end_user="u1", trace_id="t1", route=({"target": "openai/gpt", "why": "first"},), stream=True
+        end_user="u1", trace_id="t1", route='[{"target":"openai/gpt","why":"first"}]', stream=True
     )
     row = await books.shown(ticket)
     assert (row["status"], row["ended_at"], row["attempts"][0]["status"]) == ("open", None, "open")
@@ -24,11 +24,11 @@ async def test_a_call_is_written_when_it_begins_and_when_it_ends(books: Books) -
         ticket,
         cache_read_tokens=3,
         cache_write_tokens=0,
-        timings={"reserved": 1.5},
-        dropped=["seed"],
-        counts={"email": 2},
+        timings='{"reserved":1.5}',
+        dropped='["seed"]',
+        counts='{"email":2}',
         finish_reason="stop",
-        request=RequestEnd("completed", 200, timings={"total": 9.5}),
+        request=RequestEnd("completed", 200, timings='{"total":9.5}'),
     )
     row = await books.shown(ticket)
     attempt = row["attempts"][0]
@@ -272,7 +272,7 @@ async def test_two_hundred_at_ten_a_minute_and_three_at_once(books: Books) -> No
 async def test_tokens_settle_to_what_was_really_used(books: Books) -> None:
     limits = Limits(tpm=1000)
     ticket = await books.open(limits, tokens=900)
-    assert ticket.opened.rates["tokens"] == RateState(1000, 100, 61.0)
+    assert ticket.rates["tokens"] == RateState(1000, 100, 61.0)
     await books.settle(ticket, input_tokens=100, output_tokens=50, cache_read_tokens=50)
     rates = await books.store.rates("key_1", limits, books.clock.at)
     assert rates == {"tokens": RateState(1000, 850, 61.0)}, "what was cached is a part of the input"
@@ -318,7 +318,7 @@ async def test_a_call_that_gives_up_between_attempts_frees_its_place(books: Book
     ticket = await books.open(Limits(concurrent=1))
     await books.settle(ticket, last=False, status="failed")
     await books.store.record_refusal(
-        replace(books.request(), id=ticket.request_id), RequestEnd("failed", 504, fault="deadline")
+        books.request(id=ticket.request_id), RequestEnd("failed", 504, fault="deadline")
     )
     assert (await books.shown(ticket))["fault"] == "deadline"
     assert (await books.account())["in_flight"] == 0

@@ -15,7 +15,11 @@ from tests.store.booking import NOON
 
 
 def hold(limits: Limits, tokens: int = 0, nano: int = 0, *, new_call: bool = True) -> Hold:
-    return Hold("key_1", "default", limits, tokens, nano, new_call, NOON + 60)
+    return Hold("key_1", limits, tokens, nano, new_call, NOON + 60)
+
+
+def _sums(window: Window) -> tuple[int, int]:
+    return window.requests, window.tokens
 
 
 def taken(account: Account, wanted: Hold, now: float) -> bool:
@@ -94,9 +98,30 @@ def test_a_retry_counts_tokens_and_money_but_no_call() -> None:
     account, limits = Account("key_1"), Limits(rpm=1, concurrent=1, tpm=100, nano_total=100)
     account.take(hold(limits, 50, 50), NOON)
     account.take(hold(limits, 50, 50, new_call=False), NOON)
-    assert (account.in_flight, account.window.sums, account.reserved_nano) == (1, [1, 100], 100)
+    assert (account.in_flight, _sums(account.window), account.reserved_nano) == (1, (1, 100), 100)
     assert not taken(account, hold(limits, 1, 0, new_call=False), NOON)
     assert not taken(account, hold(Limits(nano_total=100), 0, 1, new_call=False), NOON)
+
+
+some = st.none() | st.integers(0, 4)
+
+
+@given(
+    st.builds(Limits, some, some, some, some, some, some),
+    st.builds(Account, st.just("key_1"), st.just(day_of(NOON)), *[st.integers(0, 5)] * 5),
+    st.tuples(st.integers(0, 5), st.integers(0, 5)),
+    st.tuples(st.integers(0, 3), st.integers(0, 3), st.booleans()),
+)
+def test_what_is_passed_at_a_glance_would_be_passed_after_a_close_look(
+    limits: Limits, account: Account, used: tuple[int, int], asked: tuple[int, int, bool]
+) -> None:
+    tokens, nano, new_call = asked
+    wanted = hold(limits, tokens, nano, new_call=new_call)
+    account.window = Window()
+    account.window.add(int(NOON), *used)
+    if account._surely_fits(limits, tokens, nano):
+        assert account._over_budget(wanted, NOON) is None
+        assert account._over_rate(wanted, NOON) is None
 
 
 def test_unset_is_unlimited() -> None:
@@ -104,7 +129,7 @@ def test_unset_is_unlimited() -> None:
     for _ in range(50):
         account.take(hold(Limits(), 10**9, 10**15), NOON)
     assert account.in_flight == 50
-    assert account.window.slots == [], "what is not limited is not counted"
+    assert account.window.slots == {}, "what is not limited is not counted"
 
 
 def test_rates_are_told_for_what_is_limited() -> None:
@@ -124,18 +149,18 @@ def test_a_window_survives_its_packing(slots: list[tuple[int, int, int]]) -> Non
     for second, requests, tokens in slots:
         window.add(second, requests, tokens)
     again = Window(window.pack())
-    assert (again.slots, again.sums) == (window.slots, window.sums)
+    assert (again.slots, _sums(again)) == (window.slots, _sums(window))
 
 
 def test_tokens_are_corrected_only_while_they_count() -> None:
     account, limits = Account("key_1"), Limits(tpm=100)
     account.take(hold(limits, 90), NOON)
     account.take(hold(limits, 5), NOON + 10)
-    account.retoken(NOON, 90, 20)
-    assert account.window.sums == [2, 25]
+    account.window.correct(int(NOON), 20 - 90)
+    assert _sums(account.window) == (2, 25)
     account.advance(NOON + 65)
-    account.retoken(NOON, 90, 1000)
-    assert account.window.sums == [1, 5]
+    account.window.correct(int(NOON), 1000 - 90)
+    assert _sums(account.window) == (1, 5)
 
 
 def test_months_and_days() -> None:

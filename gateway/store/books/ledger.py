@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from adapters.canonical.clock import Clock
 from gateway.settings.snapshot import Limits
@@ -11,14 +11,13 @@ from gateway.store import statements
 from gateway.store.base import (
     AttemptRow,
     Hold,
-    Opened,
-    RateState,
+    Rates,
     RequestEnd,
     RequestRow,
     Settlement,
 )
 from gateway.store.books import Apply, Database
-from gateway.store.entries import Close, Open, Settle, never_sent
+from gateway.store.entries import Close, Open, never_sent
 from gateway.store.jobs import Durability
 from gateway.store.limits import Account
 
@@ -31,30 +30,30 @@ class LedgerBook:
     _durability: Durability
 
     enter: Apply
-    """Enters ``Open``, ``Settle`` and ``Close``."""
+    """Enters ``Open``, ``Settlement`` and ``Close``."""
     renew_leases: Apply
     """Takes ``(attempt ids, lease)``."""
     settle_lapsed: Apply
     """Takes ``(leases that end before this, time of the settlement)``, answers a count."""
 
-    async def open_attempt(self, request: RequestRow | None, row: AttemptRow, hold: Hold) -> Opened:
+    async def open_attempt(self, request: RequestRow | None, row: AttemptRow, hold: Hold) -> Rates:
         entry = Open(request, row, hold)
 
-        def unsent() -> Settle:
+        def unsent() -> Settlement:
             return never_sent(entry, self._clock.wall())
 
         future = self._db.write(self.enter, entry, self._durability, undo=unsent)
         try:
-            opened: Opened = await future
+            rates: Rates = await future
         except asyncio.CancelledError:
             # The row may be there by now, and nobody is left to settle it: the queue is in
             # order, so this settlement finds the row if it was written.
             self._db.write(self.enter, unsent(), self._durability, must=True)
             raise
-        return opened
+        return rates
 
     def settle_attempt(self, settlement: Settlement) -> asyncio.Future[None]:
-        return self._db.write(self.enter, Settle(settlement), self._durability, must=True)
+        return self._db.write(self.enter, settlement, self._durability, must=True)
 
     async def record_refusal(self, request: RequestRow, end: RequestEnd) -> None:
         entry = Close(request.id, self._clock.wall(), end, request)
@@ -69,7 +68,7 @@ class LedgerBook:
         settled: int = await self._db.write(self.settle_lapsed, (now, now), self._durability)
         return settled
 
-    async def rates(self, key_id: str, limits: Limits, now: float) -> Mapping[str, RateState]:
+    async def rates(self, key_id: str, limits: Limits, now: float) -> Rates:
         account = Account(key_id)
         for row in await self._db.read(f"{statements.ACCOUNTS} key_id = ?", (key_id,)):
             account = Account.loaded(tuple(row.values()))

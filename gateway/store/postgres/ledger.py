@@ -12,8 +12,8 @@ from typing import Any
 
 from adapters.canonical.faults import Fault
 from gateway.store import statements as s
-from gateway.store.base import Opened, RequestEnd
-from gateway.store.batch import Batch, batches
+from gateway.store.base import Rates, RequestEnd, RequestRow
+from gateway.store.batch import batches
 from gateway.store.books.ledger import LedgerBook
 from gateway.store.entries import Attempt, Call, Close, Entry, interrupted
 from gateway.store.limits import Account
@@ -37,19 +37,19 @@ KEEP_CALLS = """UPDATE requests SET lease_until = $1 WHERE seq IN
     (SELECT request_seq FROM attempts WHERE status = 'open' AND id = ANY($2))"""
 
 
-async def _enter(conn: Connection, entries: Sequence[Entry]) -> list[Opened | Fault | None]:
+async def _enter(conn: Connection, entries: Sequence[Entry]) -> list[Rates | Fault | None]:
     """Enter a group's entries in the ledger."""
-    results: list[Opened | Fault | None] = []
-    for part in batches(entries):
-        batch = Batch(part)
+    results: list[Rates | Fault | None] = []
+    for batch in batches(entries):
         attempts = await _rows(conn, LOAD_ATTEMPTS, [end.attempt_id for end in batch.settlements])
-        calls = await _rows(conn, LOAD_CALLS, batch.request_ids)
+        rows = await _rows(conn, LOAD_CALLS, batch.request_ids)
+        calls = [(is_open, Call(RequestRow._make(row), slot)) for is_open, slot, *row in rows]
         batch.load(
-            [Attempt.loaded(row) for row in attempts],
-            [Call._make(row[1:]) for row in calls if row[0]],
-            {row[1] for row in calls},
+            {attempt.row.id: attempt for attempt in map(Attempt.loaded, attempts)},
+            {call.row.id: call for is_open, call in calls if is_open},
+            [call.row.id for _, call in calls],
         )
-        results += batch.decide(await _accounts(conn, batch.key_ids))
+        results += batch.decide(await _accounts(conn, sorted(batch.key_ids)))
         for statement, values in batch.writes.statements():
             await conn.executemany(numbered(statement), values)
     return results
@@ -76,7 +76,7 @@ async def _renew(conn: Connection, entries: Sequence[tuple[tuple[str, ...], floa
 async def _settle_lapsed(conn: Connection, entries: Sequence[tuple[float, float]]) -> list[int]:
     """Settle what nobody settled in time; the answers count attempts and calls."""
     answers = []
-    end = RequestEnd("interrupted", 0, fault="interrupted")
+    end = RequestEnd("interrupted", fault="interrupted")
     for before, at in entries:
         lapsed = [Attempt.loaded(tuple(r)) for r in await conn.fetch(LOAD_LAPSED, before)]
         await _enter(conn, [interrupted(attempt, at) for attempt in lapsed])

@@ -16,12 +16,12 @@ groups of sixteen and 15 % in groups of two or three, not worth rows that are no
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 from adapters.canonical.faults import Fault
 from adapters.wire.json import dumps
 from gateway.store import statements as s
-from gateway.store.base import Opened, RequestEnd
+from gateway.store.base import Rates, RequestEnd, RequestRow
 from gateway.store.batch import Batch, batches
 from gateway.store.entries import Attempt, Call, Close, Entry, interrupted
 from gateway.store.limits import Account
@@ -59,18 +59,14 @@ class Clerk:
 
     def enter(
         self, conn: sqlite3.Connection, entries: Sequence[Entry]
-    ) -> list[Opened | Fault | None]:
+    ) -> list[Rates | Fault | None]:
         """Enter a group's entries in the ledger."""
         self._look(conn)
-        results: list[Opened | Fault | None] = []
-        for part in batches(entries):
-            batch = Batch(part)
-            calls = _calls(conn, batch.request_ids)
-            batch.load(
-                self._open_attempts(conn, batch),
-                [call for call, is_open in calls if is_open],
-                {call.id for call, _ in calls},
-            )
+        results: list[Rates | Fault | None] = []
+        for batch in batches(entries):
+            attempts = self._open_attempts(conn, batch)
+            known, calls = _calls(conn, batch.request_ids)
+            batch.load(attempts, calls, known)
             results += batch.decide(self._their_accounts(conn, batch.key_ids))
             for statement, values in batch.writes.statements():
                 conn.executemany(statement, values)
@@ -82,7 +78,7 @@ class Clerk:
     ) -> list[int]:
         """Settle what nobody settled in time; the answers count attempts and calls."""
         answers = []
-        end = RequestEnd("interrupted", 0, fault="interrupted")
+        end = RequestEnd("interrupted", fault="interrupted")
         for before, at in entries:
             lapsed = [Attempt.loaded(row) for row in conn.execute(LOAD_LAPSED, (before,))]
             self.enter(conn, [interrupted(attempt, at) for attempt in lapsed])
@@ -98,27 +94,26 @@ class Clerk:
             self.forget()
             self._version = version
 
-    def _open_attempts(self, conn: sqlite3.Connection, batch: Batch) -> list[Attempt]:
+    def _open_attempts(self, conn: sqlite3.Connection, batch: Batch) -> dict[str, Attempt]:
         """Those that the batch settles or whose calls it closes are remembered no longer."""
-        found: list[Attempt] = []
+        remembered = self._attempts
+        found: dict[str, Attempt] = {}
         unknown: list[str] = []
         for end in batch.settlements:
-            attempt = self._attempts.pop(end.request_id, None)
-            if attempt is not None and attempt.id == end.attempt_id:
-                found.append(attempt)
+            attempt = remembered.pop(end.request_id, None)
+            if attempt is not None and attempt.row.id == end.attempt_id:
+                found[end.attempt_id] = attempt
             else:
                 unknown.append(end.attempt_id)
         for request_id in batch.request_ids:
-            self._attempts.pop(request_id, None)
+            remembered.pop(request_id, None)
         if unknown:
             rows = conn.execute(LOAD_ATTEMPTS, (listed(unknown),))
-            found += [Attempt.loaded(row) for row in rows]
+            found.update((attempt.row.id, attempt) for attempt in map(Attempt.loaded, rows))
         return found
 
-    def _their_accounts(
-        self, conn: sqlite3.Connection, key_ids: Sequence[str]
-    ) -> Mapping[str, Account]:
-        unknown = [key_id for key_id in key_ids if key_id not in self._accounts]
+    def _their_accounts(self, conn: sqlite3.Connection, key_ids: Set[str]) -> Mapping[str, Account]:
+        unknown = sorted(key_ids - self._accounts.keys())
         if unknown:
             self._accounts.update((key_id, Account(key_id)) for key_id in unknown)
             for row in conn.execute(LOAD_ACCOUNTS, (listed(unknown),)):
@@ -134,9 +129,12 @@ class Clerk:
             self._attempts[attempt.call.id] = attempt
 
 
-def _calls(conn: sqlite3.Connection, ids: Sequence[str]) -> list[tuple[Call, bool]]:
-    """The calls that have a row, and whether they are open."""
+def _calls(
+    conn: sqlite3.Connection, ids: Sequence[str]
+) -> tuple[Sequence[str], Mapping[str, Call]]:
+    """Which calls have a row, and those that are open."""
     if not ids:
-        return []
-    rows = conn.execute(LOAD_CALLS, (listed(ids),))
-    return [(Call._make(row[1:]), bool(row[0])) for row in rows]
+        return (), {}
+    rows = conn.execute(LOAD_CALLS, (listed(ids),)).fetchall()
+    calls = [(is_open, Call(RequestRow._make(row), slot)) for is_open, slot, *row in rows]
+    return [call.row.id for _, call in calls], {c.row.id: c for is_open, c in calls if is_open}
