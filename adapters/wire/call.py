@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 
+from adapters.canonical.parts import NO_EXTRAS
 from adapters.canonical.record import record
 
 
@@ -28,7 +28,7 @@ class WireCall:
     path: str
     body: bytes
     stream: bool
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = NO_EXTRAS
     method: str = "POST"
 
 

@@ -18,6 +18,9 @@ class Copied:
     def put(self, source: object, body: dict[str, Any]) -> None:
         """Add to ``body`` what is set in ``source``. An empty tuple is unset, too: there it
         stands for a list that nobody gave."""
-        for name, value in zip(self._names, self._read(source), strict=True):
+        values = self._read(source)
+        if values.count(None) + values.count(()) == len(values):
+            return  # as with most requests
+        for name, value in zip(self._names, values, strict=True):
             if value is not None and value != ():
                 body[name] = value

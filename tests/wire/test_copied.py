@@ -19,3 +19,9 @@ def test_what_is_set_is_copied_in_order_and_nothing_else() -> None:
         ("E", {}),
         ("F", ("x",)),
     ]
+
+
+def test_where_nothing_is_set_the_body_stays_what_it_is() -> None:
+    body: dict[str, object] = {"model": "m"}
+    Copied(A="a", B="b", C="c").put(SimpleNamespace(a=None, b=(), c=None), body)
+    assert body == {"model": "m"}

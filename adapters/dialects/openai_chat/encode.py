@@ -107,9 +107,10 @@ def _messages(request: Request, facts: Facts, notes: Notes) -> list[dict[str, An
 def _tooling(request: Request, notes: Notes) -> dict[str, Any]:
     """``tools`` and what means something only beside them: servers refuse either alone."""
     if not request.tools:
-        for field in ("tool_choice", "parallel_tools"):
-            if getattr(request, field) is not None:
-                notes.drop_field(field)
+        if request.tool_choice is not None:
+            notes.drop_field("tool_choice")
+        if request.parallel_tools is not None:
+            notes.drop_field("parallel_tools")
         return {}
     tools = wire_tools(request.tools, notes)
     part: dict[str, Any] = {"tools": tools} if tools else {}

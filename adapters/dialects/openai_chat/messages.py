@@ -36,6 +36,9 @@ MAX_CALL_ID = 40
 SHOWN_BELOW = "The tool returned the attachment that the next user message shows."
 """Stands in a tool result that holds nothing but media, which its message has no room for."""
 
+_AS_THEY_ARE = frozenset({"system", "user", "assistant"})
+"""Roles that every server knows."""
+
 Json = dict[str, Any]
 Placed = tuple[tuple[Part, str], ...]
 """A message's parts, each with its place in the caller's body."""
@@ -69,7 +72,10 @@ class MessageWriter:
             if self._attached:
                 self._flush()
             self._places.skip()
-            self.messages.append({"role": self._role(message.role), "content": text})
+            role: str = message.role
+            if role not in _AS_THEY_ARE:
+                role = self._role(role)
+            self.messages.append({"role": role, "content": text})
             return
         where, paths = self._places.of(number, message)
         placed = tuple(zip(message.parts, paths, strict=True))

@@ -66,13 +66,15 @@ _INPUT_FIELDS = _names(shapes.CustomInput)
 class MessageReader:
     """Reads one request's messages in order; remembers the calls that results refer to.
 
-    ``dropped`` collects the paths of fields that no provider may see.
+    ``dropped`` collects the paths of fields that no provider may see; ``plain`` is whether every
+    message was nothing but one text.
     """
 
-    __slots__ = ("_kinds", "_legacy", "dropped")
+    __slots__ = ("_kinds", "_legacy", "dropped", "plain")
 
     def __init__(self) -> None:
         self.dropped: list[str] = []
+        self.plain = True
         self._kinds: dict[str, str] = {}
         self._legacy: list[tuple[str, str]] = []
 
@@ -84,6 +86,7 @@ class MessageReader:
         role, content = message["role"], message.get("content")
         if len(message) == 2 and isinstance(content, str):
             return Message(role, (Text(content),))  # Most messages, at half the cost.
+        self.plain = False
         where = f"messages[{number}]"
         name = message.get("name")
         extras = unknown(message, _ROLE_FIELDS[role], where, self.dropped)

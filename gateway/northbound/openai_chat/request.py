@@ -46,23 +46,20 @@ def parse(
     body: bytes, headers: Mapping[str, str] = NO_EXTRAS, limits: Limits = DEFAULT_LIMITS
 ) -> Asked:
     """Understand a chat request; see :meth:`gateway.northbound.base.Northbound.parse`."""
-    raw = read_object(body, limits)
-    given = validated(shapes.BODY, raw)
+    given = validated(shapes.BODY, read_object(body, limits))
     _check(given, limits)
     reader = MessageReader()
     dropped = reader.dropped
     messages = [reader.read(n, message) for n, message in enumerate(given.get("messages", ()))]
     extras = unknown(given, _BODY_FIELDS, "", dropped)
     options = given.get("stream_options") or NO_EXTRAS
-    if options.keys() - _STREAM_FIELDS:
+    if options and options.keys() - _STREAM_FIELDS:
         unasked = {name: options[name] for name in options if name not in _STREAM_FIELDS}
         extras = {**extras, "stream_options": cleaned(unasked, "stream_options", dropped)}
     request = _request(given, tuple(messages), extras, dropped)
-    check_results(request)
-    style = Style(
-        include_usage=bool(options.get("include_usage")),
-        legacy_calls=given.get("functions") is not None,
-    )
+    if not reader.plain:
+        check_results(request)
+    style = Style(bool(options.get("include_usage")), given.get("functions") is not None)
     return Asked(request, style, tuple(dropped))
 
 
@@ -71,31 +68,42 @@ _STREAM_FIELDS = frozenset({"include_usage"})
 
 def _check(given: Mapping[str, Any], limits: Limits) -> None:
     """What the shapes can't say: fields that depend on each other or on the limits."""
-    messages, tools = given.get("messages"), given.get("tools") or given.get("functions") or ()
-    if "model" not in given and not given.get("prompt"):
-        raise Fault("bad_request", "model is required.", param="model")
-    if not messages and not given.get("prompt"):
-        raise Fault("bad_request", "messages: at least one message is needed.", param="messages")
-    for name, items, limit in (
-        ("messages", messages or (), limits.messages),
-        ("tools", tools, limits.tools),
-    ):
-        if len(items) > limit:
-            raise Fault("bad_request", f"{name}: at most {limit} are accepted.", param=name)
-    if given.get("tools") and given.get("functions"):
-        raise Fault(
-            "bad_request",
-            "functions is the older form of tools: send one of them, not both.",
-            param="functions",
-        )
-    choices = given.get("n") or 1
-    if choices > limits.choices:
+    messages = given.get("messages")
+    if not messages or "model" not in given:
+        _check_prompt(given)
+    if messages and len(messages) > limits.messages:
+        raise _too_many("messages", limits.messages)
+    tools, functions = given.get("tools"), given.get("functions")
+    if tools or functions:
+        if len(tools or functions or ()) > limits.tools:
+            raise _too_many("tools", limits.tools)
+        if tools and functions:
+            raise Fault(
+                "bad_request",
+                "functions is the older form of tools: send one of them, not both.",
+                param="functions",
+            )
+    choices = given.get("n")
+    if choices is not None and choices > limits.choices:
         raise Fault(
             "unsupported",
             f"n: at most {limits.choices} choice{'s are' if limits.choices > 1 else ' is'} "
             "supported here. Send that many requests instead.",
             param="n",
         )
+
+
+def _check_prompt(given: Mapping[str, Any]) -> None:
+    """A request without a model or without messages has them in its prompt."""
+    if given.get("prompt"):
+        return
+    if "model" not in given:
+        raise Fault("bad_request", "model is required.", param="model")
+    raise Fault("bad_request", "messages: at least one message is needed.", param="messages")
+
+
+def _too_many(name: str, limit: int) -> Fault:
+    return Fault("bad_request", f"{name}: at most {limit} are accepted.", param=name)
 
 
 _AS_GIVEN = {
@@ -120,9 +128,10 @@ _DRAWN_AS_GIVEN = frozenset(
         "logprobs",
         "top_logprobs",
         "n",
+        "stop",
     }
 )
-"""Fields about sampling, which have the same name there."""
+"""Fields about sampling, which have the same names there."""
 
 _READ = frozenset(
     {
@@ -147,7 +156,9 @@ def _request(
     extras: Mapping[str, Any],
     dropped: list[str],
 ) -> Request:
-    said = {_AS_GIVEN[name]: value for name, value in given.items() if name in _AS_GIVEN}
+    said: dict[str, Any] = {}
+    if not given.keys().isdisjoint(_AS_GIVEN):
+        said = {_AS_GIVEN[name]: value for name, value in given.items() if name in _AS_GIVEN}
     if not _READ.isdisjoint(given):
         said |= _read(given, dropped)
     return Request(
@@ -174,15 +185,22 @@ def _read(given: Mapping[str, Any], dropped: list[str]) -> dict[str, Any]:
 
 
 def _sampling(given: Mapping[str, Any]) -> Sampling:
-    said = {name: value for name, value in given.items() if name in _DRAWN_AS_GIVEN}
-    for name in ("max_completion_tokens", "max_tokens"):
-        if given.get(name) is not None:
-            said |= {"max_output_tokens": given[name], "limit_name": name}
-            break
-    stop = given.get("stop")
-    if stop is not None:
-        said["stop"] = (stop,) if isinstance(stop, str) else tuple(stop)
-    return Sampling(**said)
+    name = "max_completion_tokens"
+    if given.get(name) is None:
+        name = "max_tokens"
+    limit = given.get(name)
+    drawn: dict[str, Any] = {}
+    if not _DRAWN_AS_GIVEN.isdisjoint(given):
+        drawn = {name: value for name, value in given.items() if name in _DRAWN_AS_GIVEN}
+        if "stop" in drawn:
+            drawn["stop"] = _stop(drawn["stop"])
+    return Sampling(limit, limit_name=None if limit is None else name, **drawn)
+
+
+def _stop(given: str | list[str] | None) -> tuple[str, ...]:
+    if given is None:
+        return ()
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def _tools(given: Mapping[str, Any], dropped: list[str]) -> tuple[Tool, ...] | None:
