@@ -18,13 +18,13 @@ from types import TracebackType
 from typing import Self
 
 import aiohttp
-from aiohttp.client_proto import ResponseHandler
-from aiohttp.connector import Connection
+from aiohttp.streams import EMPTY_PAYLOAD
 
 from adapters.canonical.clock import Clock, SystemClock
 from adapters.canonical.faults import Fault
 from adapters.transport.errors import FAILURES, before_reply, in_body
-from adapters.transport.peer import FORGETS_TO_PAUSE, Peer, http_url, reply, taken, trust_in
+from adapters.transport.handler import Answer, Handler
+from adapters.transport.peer import FORGETS_TO_PAUSE, Peer, fields, http_url, taken, trust_in
 from adapters.transport.pool import Pool
 from adapters.transport.pour import Pour, Take, drained
 from adapters.transport.watch import Watch
@@ -117,8 +117,8 @@ class Exchange:
     __slots__ = (
         "_call",
         "_closed",
-        "_connection",
         "_content",
+        "_handler",
         "_headers",
         "_linger",
         "_timeouts",
@@ -144,11 +144,11 @@ class Exchange:
         self._headers = headers
         self._timeouts = timeouts
         self._watch = Watch(timeouts.total)
-        self._connection: Connection | None = None
-        """Ours until request and reply are complete."""
+        self._handler: Handler | None = None
+        """The connection, ours until request and reply are complete."""
         self._upstream: asyncio.WriteTransport | None = None
         self._upload: asyncio.Task[None] | None = None
-        self._content: aiohttp.StreamReader | None = None
+        self._content: aiohttp.StreamReader = EMPTY_PAYLOAD
         self._linger: asyncio.TimerHandle | None = None
         self._closed = False
         self.status: int | None = None
@@ -178,10 +178,13 @@ class Exchange:
         """
         transport = self._transport
         try:
-            await self._take_slot()
-            connection = self._connection = await transport.peer().connect()
-            self._send(connection)
-            status, headers, content = await reply(connection)
+            peer = transport.peer()
+            turn = transport.pool.enter(self)
+            handler = peer.idle() if turn is None else None
+            if handler is None:
+                handler = await self._connect(peer, turn)
+            self._handler = handler
+            message, content = await self._send(peer, handler)
         except asyncio.CancelledError:
             self._watch.claim()
             raise
@@ -189,17 +192,20 @@ class Exchange:
             raise before_reply(error, sent=self.sent_at is not None) from error
         self._content = content
         self.headers_at = transport.clock.monotonic()
-        self.status, self.headers = status, headers
-        content.on_eof(self._complete)
-        if self.sent_at is None and not self._call.stream:
-            self.whole()  # it answered before it had read all
+        self.status, self.headers = message.code, fields(message)
+        if content.is_eof():
+            self._complete()
+        else:
+            handler.over = self._complete
+            if self.sent_at is None and not self._call.stream:
+                self.whole()  # it answered before it had read all
 
     async def chunk(self) -> bytes:
         """The next bytes of the body as they come, empty at its end.
 
         :raises Fault: ``stream_truncated``, ``upstream_timeout`` or ``protocol_error``.
         """
-        content = self._reply
+        content = self._content
         try:
             return await content.readany()
         except asyncio.CancelledError:
@@ -218,7 +224,7 @@ class Exchange:
         :returns: ``False`` at the end of the body.
         :raises Fault: as :meth:`chunk`.
         """
-        content = self._reply
+        content = self._content
         if content.at_eof():
             return False
         pouring = Pour(content, take)
@@ -238,7 +244,7 @@ class Exchange:
 
         :raises Fault: as :meth:`chunk`; and ``protocol_error`` for more than ``limit`` bytes.
         """
-        content = self._reply
+        content = self._content
         if content.at_eof():
             return b""
         body = drained(content)
@@ -274,11 +280,12 @@ class Exchange:
 
     def progress(self) -> None:
         """The answer moved on: the `between_events` time-out starts afresh."""
-        self._watch.expect("between_events", self._timeouts.between_events)
+        if self._handler is not None:
+            self._watch.expect("between_events", self._timeouts.between_events)
 
     def whole(self) -> None:
         """The reply is one whole body: from here only the `total` time-out applies."""
-        self._watch.expect("total", self._timeouts.total)
+        self._watch.expect_total()
 
     def pause(self) -> None:
         """Stop the time-outs while the caller's own reader is waited for."""
@@ -291,13 +298,11 @@ class Exchange:
     def finish(self) -> None:
         """Nothing more is wanted. If the body ends within :data:`LINGER` seconds the connection
         goes back to the pool, else it is closed; the caller need not wait for either."""
-        content = self._reply
-        if content.is_eof() or content.exception() is not None:
+        if self._handler is None or self._content.exception() is not None:
             self.close()
             return
         self._watch.close()
         self._linger = asyncio.get_running_loop().call_later(LINGER, self.close)
-        content.on_eof(self.close)
 
     def close(self) -> None:
         """Give everything back, now: a socket whose body is not at its end is aborted."""
@@ -307,7 +312,8 @@ class Exchange:
         self._watch.close()
         if self._linger is not None:
             self._linger.cancel()
-        self._cut()
+        if self._handler is not None:
+            self._cut()
         self._transport.pool.leave(self)
 
     def drop(self) -> None:
@@ -317,48 +323,54 @@ class Exchange:
         else:
             self.close()
 
-    async def _take_slot(self) -> None:
-        turn = self._transport.pool.enter(self)
-        self._watch.expect("connect" if turn is None else "pool", self._timeouts.connect)
-        if turn is not None:
+    async def _connect(self, peer: Peer, turn: asyncio.Future[None] | None) -> Handler:
+        """A place in the pool and a connection, both within the `connect` time-out."""
+        if turn is None:
+            self._watch.expect("connect", self._timeouts.connect)
+        else:
+            self._watch.expect("pool", self._timeouts.connect)
             await turn
             self._watch.phase = "connect"
+            if (handler := peer.idle()) is not None:
+                return handler
+        return await peer.connect()
 
-    def _send(self, connection: Connection) -> None:
+    def _send(self, peer: Peer, handler: Handler) -> asyncio.Future[Answer]:
         """Write the request; what the socket does not take at once is left to a task."""
-        transport, call = self._transport, self._call
-        protocol = connection.protocol
-        self._upstream = upstream = None if protocol is None else protocol.transport
-        if protocol is None or upstream is None or upstream.is_closing():
+        call = self._call
+        self._upstream = upstream = handler.transport
+        if upstream is None or upstream.is_closing():
             raise aiohttp.ClientConnectionResetError("closed before the request was written")
-        size = len(call.body)
-        head = transport.peer().head(call.method, call.path, self._headers, size)
+        answer = handler.ask()
+        body = call.body
+        head = peer.head(call.method, call.path, self._headers, len(body))
         # An empty line would never leave the buffer of asyncio's own loop.
-        upstream.writelines((head, call.body[:_SLICE]) if size else (head,))
+        upstream.writelines((head, body[:_SLICE]) if body else (head,))
         if FORGETS_TO_PAUSE:
             upstream.set_write_buffer_limits()
-        if size <= _SLICE and not protocol.writing_paused:
+        if len(body) <= _SLICE and not handler.writing_paused:
             self._sent()
         else:
             self._watch.expect("upload", self._timeouts.first_event if call.stream else inf)
-            self._upload = asyncio.create_task(self._send_rest(protocol, upstream))
+            self._upload = asyncio.create_task(self._send_rest(handler, upstream))
+        return answer
 
-    async def _send_rest(self, protocol: ResponseHandler, upstream: asyncio.WriteTransport) -> None:
+    async def _send_rest(self, handler: Handler, upstream: asyncio.WriteTransport) -> None:
         body = memoryview(self._call.body)
         try:
+            await taken(handler, upstream)
             for start in range(_SLICE, len(body), _SLICE):
-                await taken(protocol, upstream)
                 upstream.write(body[start : start + _SLICE])
-            await taken(protocol, upstream)
+                await taken(handler, upstream)
         except FAILURES as error:
-            ResponseHandler.set_exception(protocol, error)  # a reply's body may still be whole
+            handler.refuse(error)  # a reply's body may still be whole
         else:
             self._sent()
 
     def _sent(self) -> None:
         """The whole request was handed to the system."""
         self.sent_at = self._transport.clock.monotonic()
-        if self._content is not None:
+        if self.status is not None:
             return  # it answered before it had read all; the reply's limits hold already
         if self._call.stream:
             self._watch.expect("first_event", self._timeouts.first_event)
@@ -366,31 +378,23 @@ class Exchange:
             self.whole()
 
     def _complete(self) -> None:
-        """The reply is complete: its connection goes back to the pool, if the request is, too."""
+        """The reply is complete: its connection is free again, if the request is, too."""
         if self.sent_at is None:
             self._cut()
-        elif self._connection is not None:
-            self._connection.release()
-            self._connection = None
+        elif self._handler is not None:
+            self._handler.rest()
+            self._handler = None
+        if self._linger is not None:
+            self.close()
 
     def _cut(self) -> None:
         """Abort the socket, unless it is no longer ours."""
-        connection, self._connection = self._connection, None
-        if connection is None:
+        handler, self._handler = self._handler, None
+        if handler is None:
             return
         if self._upload is not None:
             self._upload.cancel()
-        if self._upstream is not None:
-            # abort() and not close(): a graceful close would first flush what is left of the
-            # request, and over TLS wait up to 30 s for the provider's goodbye.
-            self._upstream.abort()
-        connection.close()
+        handler.cut()
         content = self._content
-        if content is not None and not content.is_eof() and content.exception() is None:
+        if not content.is_eof() and content.exception() is None:
             content.set_exception(aiohttp.ClientConnectionError("closed"))
-
-    @property
-    def _reply(self) -> aiohttp.StreamReader:
-        if self._content is None:
-            raise RuntimeError("start() first")
-        return self._content

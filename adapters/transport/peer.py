@@ -3,8 +3,9 @@
 Of aiohttp only the connector and the parser are used, not the client above them. That one finds
 out with every request what is known of a provider beforehand: whether there are cookies,
 credentials, redirects, a proxy, which headers go along; and it starts a task to write what the
-socket takes at once. It was half of what a call through it costs. A test holds the private names
-that this needs to the installed version. Must not know calls; :mod:`adapters.transport.http`
+socket takes at once. It was half of what a call through it costs. The connector makes connections;
+those that are free are kept here, because all of them go to one place. A test holds the private
+names that this needs to the installed version. Must not know calls; :mod:`adapters.transport.http`
 makes them.
 """
 
@@ -17,31 +18,23 @@ import re
 import socket
 import ssl
 import sys
+from collections import deque
 from collections.abc import Mapping
 from ipaddress import IPv4Address
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import aiohttp
-from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ConnectionKey
-from aiohttp.connector import Connection
+from aiohttp.http import RawResponseMessage
 from aiohttp.http_writer import _serialize_headers
 from yarl import URL
 
-from adapters.transport.pour import Handler
+from adapters.transport.handler import Handler
 
 KEEP_ALIVE = 15.0
 """Seconds that an idle connection stays in the pool. Shorter than the usual idle limits of
 servers and load balancers, so that we are the ones who close it."""
-
-MAX_FIELD = 16 * 1024
-"""Bytes of one header; with :data:`MAX_FIELDS` the bound of an endless head."""
-
-MAX_FIELDS = 128
-
-READ_BUFFER = 64 * 1024
-"""Bytes that are read ahead of a slow reader; twice that stops the socket."""
 
 PROBE_SECONDS = 60
 """Pause between TCP probes on a silent connection. Reasoning models are silent for minutes, and
@@ -73,12 +66,15 @@ class Peer:
     :param query: what stands behind every path, with its question mark.
     """
 
-    __slots__ = ("_address", "_fixed", "_target", "connector")
+    __slots__ = ("_address", "_fixed", "_idle", "_loop", "_sweep", "_target", "connector")
 
     def __init__(
         self, root: str, query: str, proxy: str | None, trust: ssl.SSLContext | bool
     ) -> None:
-        loop = asyncio.get_running_loop()
+        self._loop = loop = asyncio.get_running_loop()
+        self._idle: deque[Handler] = deque()
+        """Who has been free for longest comes first."""
+        self._sweep: asyncio.TimerHandle | None = None
         self.connector = aiohttp.TCPConnector(
             limit=0, keepalive_timeout=KEEP_ALIVE, ssl=trust, socket_factory=make_socket
         )
@@ -97,26 +93,32 @@ class Peer:
             credentials = aiohttp.encode_basic_auth(user, password, "latin1")  # as for a tunnel
             self._fixed["proxy-authorization"] = credentials
 
-    async def connect(self) -> Connection:
-        """A connection that nobody uses, pooled or new, ready for a request.
+    def idle(self) -> Handler | None:
+        """A connection that nobody uses, ready for a request; ``None`` where there is none."""
+        latest = self._loop.time() - KEEP_ALIVE
+        while self._idle:
+            handler = self._idle.popleft()
+            if handler.since >= latest and handler.usable:
+                return handler
+            handler.drop()
+        return None
+
+    async def connect(self) -> Handler:
+        """A new connection, ready for a request.
 
         :raises aiohttp.ClientError: where none can be made.
         """
-        while True:
-            connection = await self.connector.connect(self._address, [], _NO_LIMITS)
-            protocol = connection.protocol
-            if protocol is None or len(protocol) == 0:
-                break
-            connection.close()  # a reply that nobody asked for would pass for that of this call
-        if protocol is not None:
-            protocol.set_response_params(
-                read_until_eof=True,
-                read_bufsize=READ_BUFFER,
-                max_line_size=MAX_FIELD,
-                max_field_size=MAX_FIELD,
-                max_headers=MAX_FIELDS,
-            )
-        return connection
+        connection = await self.connector.connect(self._address, [], _NO_LIMITS)
+        handler = cast(Handler, connection.protocol)
+        handler.connection, handler.home = connection, self._take_in
+        return handler
+
+    def _take_in(self, handler: Handler) -> None:
+        """``handler`` is free: another request may go there, for a while."""
+        handler.since = self._loop.time()
+        self._idle.append(handler)
+        if self._sweep is None:
+            self._sweep = self._loop.call_later(KEEP_ALIVE, self._sweep_out)
 
     def head(self, method: str, path: str, headers: Mapping[str, str], size: int) -> bytes:
         """The head of a request whose body has ``size`` bytes."""
@@ -124,11 +126,31 @@ class Peer:
         fields: Any = {**self._fixed, **headers, "content-length": str(size)}
         return _serialize_headers(line, fields)
 
+    def _sweep_out(self) -> None:
+        """Close what has been free for too long, or is of no use any more."""
+        latest = self._loop.time() - KEEP_ALIVE
+        kept = [one for one in self._idle if one.since >= latest and one.usable]
+        for handler in set(self._idle).difference(kept):
+            handler.drop()
+        self._idle = deque(kept)
+        self._sweep = self._loop.call_later(KEEP_ALIVE, self._sweep_out) if kept else None
+
+    @property
+    def busy(self) -> int:
+        """Connections that are not free."""
+        return len(self.connector._acquired) - len(self._idle)
+
     async def close(self) -> None:
         """Close every connection."""
-        with contextlib.suppress(TimeoutError):  # the sockets are closed before it waits
-            async with asyncio.timeout(CLOSE_SECONDS):
-                await self.connector.close()
+        if self._sweep is not None:
+            self._sweep.cancel()
+        try:
+            with contextlib.suppress(TimeoutError):  # the sockets are closed before it waits
+                async with asyncio.timeout(CLOSE_SECONDS):
+                    await self.connector.close()
+        finally:
+            while self._idle:
+                self._idle.pop().drop()
 
 
 class _Address(aiohttp.ClientRequest):
@@ -145,38 +167,22 @@ def _target(root: str, query: str, proxied: bool, path: str) -> str:
     return str(parsed.with_fragment(None)) if proxied else parsed.raw_path_qs
 
 
-async def taken(protocol: ResponseHandler, upstream: asyncio.WriteTransport) -> None:
+async def taken(handler: Handler, upstream: asyncio.WriteTransport) -> None:
     """Wait until the system takes more.
 
     :raises aiohttp.ClientError: where the connection has broken.
     """
-    await protocol._drain_helper()
+    await handler._drain_helper()
     if upstream.is_closing():
         raise aiohttp.ClientConnectionResetError("closed before the request was written")
 
 
-async def reply(connection: Connection) -> tuple[int, dict[str, str], aiohttp.StreamReader]:
-    """Status and headers of the reply to the request that was written, names in lower case, and
-    the reader of its body.
-
-    :raises Exception: one of :data:`~adapters.transport.errors.FAILURES`.
-    """
-    protocol = connection.protocol
-    if protocol is None:
-        raise aiohttp.ClientConnectionError("closed")
-    while True:
-        message, content = await protocol.read()
-        if message.code not in _INFORMATIONAL:
-            break
-    headers = {
+def fields(message: RawResponseMessage) -> dict[str, str]:
+    """The headers of a reply, names in lower case."""
+    return {
         name.lower(): value if value.isascii() else _readable(value)
         for name, value in message.headers.items()
     }
-    return message.code, headers, content
-
-
-_INFORMATIONAL = frozenset(range(100, 200)) - {101}
-"""Statuses that a reply still follows; after 101 another protocol does."""
 
 
 def _readable(value: str) -> str:

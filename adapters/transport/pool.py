@@ -32,8 +32,8 @@ class Pool(Generic[Holder]):
 
     def leave(self, holder: Holder) -> None:
         """``holder`` has no place any more, nor waits for one. May be called twice."""
-        self._waiting.pop(holder, None)
         if holder not in self.holders:
+            self._waiting.pop(holder, None)
             return
         self.holders.discard(holder)
         while self._waiting:

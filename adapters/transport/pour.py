@@ -3,8 +3,8 @@
 To wake a task costs a future, a turn of the event loop and a step through every coroutine between
 the server's socket and the provider's: for a short chunk more than to decode and pass it on.
 aiohttp has no public way to be called back, so a :class:`Pour` stands where its reader keeps the
-future of whoever waits for bytes, and :class:`Handler` tells it when a read of the socket is
-over. A :class:`Reader` is aiohttp's without its book of where the provider's chunks end. A test
+future of whoever waits for bytes, and the connection's handler tells it when a read of the socket
+is over. A :class:`Reader` is aiohttp's without its book of where the provider's chunks end. A test
 holds all of it to the version that is installed. Must not know HTTP, nor what the bytes mean.
 """
 
@@ -15,8 +15,6 @@ from collections.abc import Callable
 from typing import Any
 
 import aiohttp
-from aiohttp.client_proto import ResponseHandler
-from aiohttp.http_parser import RawResponseMessage
 
 Take = Callable[[bytes], bool]
 """Takes the next bytes; ``False`` if it wants no more for now. Must not raise."""
@@ -51,68 +49,6 @@ class Reader(aiohttp.StreamReader):
         """It ends."""
 
 
-AT_ONCE = 64 * 1024 * 1024
-"""Bytes of a body that are kept for a slow reader once the connection is gone: what was received is
-far less, and may have been compressed."""
-
-
-class Handler(ResponseHandler):
-    """aiohttp's side of a connection, which can call somebody after each read of the socket.
-
-    ``receiving`` tells whether bytes are being parsed; ``after`` is called once they are.
-    """
-
-    __slots__ = ("after", "receiving")
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__(loop)
-        self.receiving = False
-        self.after: Callable[[], None] | None = None
-
-    def feed_data(
-        self, data: tuple[RawResponseMessage, aiohttp.StreamReader], size: int = 0
-    ) -> None:
-        """A reply's head is complete. The parser makes the reader of its body, of which class
-        nobody can tell it."""
-        _, body = data
-        if type(body) is aiohttp.StreamReader:
-            body.__class__ = Reader
-            body._http_chunk_splits = None
-        super().feed_data(data, size)
-
-    def set_exception(self, exc: BaseException, *cause: Any) -> None:
-        """The connection is of no use any more. aiohttp tells only who waits for a reply's head
-        that bytes were no HTTP; who reads a body would wait for its rest."""
-        super().set_exception(exc, *cause)
-        body = self._payload
-        if body is not None and not body.is_eof() and body.exception() is None:
-            body.set_exception(exc, *cause)
-
-    def data_received(self, data: bytes) -> None:
-        """As aiohttp's, which may call itself for what it had put aside."""
-        if self.receiving:
-            super().data_received(data)
-            return
-        self.receiving = True
-        try:
-            super().data_received(data)
-        finally:
-            self.receiving = False
-        after = self.after
-        if after is not None:
-            self.after = None
-            after()
-
-    def connection_lost(self, exc: BaseException | None) -> None:
-        """As aiohttp's, which would forget what its parser had put aside for a slow reader. Over
-        TLS the goodbye may come with an answer's last bytes."""
-        body: Any = self._payload
-        if self._reading_paused and body is not None and not body.is_eof():
-            body._high_water = body._high_water_chunks = AT_ONCE
-            self.data_received(b"")
-        super().connection_lost(exc)
-
-
 def drained(content: Any) -> bytes:
     """All that the reader holds. As its own reading would give it, which resumes the socket for
     each chunk of the provider's, also where it was never paused."""
@@ -120,7 +56,6 @@ def drained(content: Any) -> bytes:
     data: bytes = pieces[0] if len(pieces) == 1 else b"".join(pieces)
     pieces.clear()
     content._size = 0
-    content._cursor += len(data)
     protocol = content._protocol
     if protocol._reading_paused:
         protocol.resume_reading()

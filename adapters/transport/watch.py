@@ -79,17 +79,15 @@ class Watch:
     )
 
     def __init__(self, total: float) -> None:
-        task = asyncio.current_task()
+        self._loop = loop = asyncio.get_running_loop()
+        task = asyncio.current_task(loop)
         if task is None:
             raise RuntimeError("a call needs a task")
         self._task = task
         self._cancels = task.cancelling()
-        self._loop = task.get_loop()
         self._total = total
-        self._deadline = self._loop.time() + total
-        self._due = inf
-        self._seconds = inf
-        self._armed = inf
+        self._deadline = loop.time() + total
+        self._due = self._seconds = self._armed = inf
         self._handle: asyncio.TimerHandle | None = None
         self._paused_at: float | None = None
         self._expired: Phase | None = None
@@ -101,6 +99,13 @@ class Watch:
         self._seconds = seconds
         self._due = due = self._loop.time() + seconds
         if due < self._armed:
+            self._arm()
+
+    def expect_total(self) -> None:
+        """From now only the limit of the whole call holds."""
+        self.phase = "total"
+        self._due = inf
+        if self._deadline < self._armed:
             self._arm()
 
     def pause(self) -> None:

@@ -72,4 +72,4 @@ def exchange_of() -> Callable[..., Any]:
 def busy(transport: HttpTransport) -> int:
     """Connections that aiohttp counts as taken."""
     peer = transport._peer
-    return 0 if peer is None else len(peer.connector._acquired)
+    return 0 if peer is None else peer.busy

@@ -16,6 +16,7 @@ import pytest
 
 from adapters.canonical.faults import Fault
 from adapters.transport.http import LINGER
+from adapters.transport.peer import KEEP_ALIVE
 
 CEILING = 2.0
 HEAD = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -25,7 +26,7 @@ END = b"0\r\n\r\n"
 
 def taken(transport) -> int:
     peer = transport._peer
-    return 0 if peer is None else len(peer.connector._acquired)
+    return 0 if peer is None else peer.busy
 
 
 async def silent(connection):
@@ -325,22 +326,31 @@ async def test_a_connection_that_was_closed_while_idle_is_not_used(
     assert len(raw_provider.requests) == 20
 
 
+LATE = b"HTTP/1.1 408 Late\r\ncontent-length: 3\r\n\r\n"
+
+
 @pytest.mark.parametrize(
-    "more",
+    ("pause", "more", "connections"),
     [
-        b"HTTP/1.1 408 Late\r\ncontent-length: 3\r\n\r\nbye",
-        b"HTTP/1.1 408 Late\r\ncontent-length: 3\r\n\r\n",
+        (0.005, LATE + b"bye", 3),
+        (0.005, LATE, 3),
+        (0.005, b"bye", 3),
+        (0.005, b"\r\n", 1),  # some send an empty line
+        (0, LATE + b"bye", 3),
+        (0, LATE, 3),
+        (0, b"\r\n", 1),
     ],
 )
 async def test_a_reply_that_nobody_asked_for_is_given_to_nobody(
-    raw_provider, transport, exchange_of, more
+    raw_provider, transport, exchange_of, more, connections, pause
 ):
     """Else each call after it would get the answer to the one before."""
 
     async def answer(connection):
         number = len(raw_provider.requests)
         await connection.send(b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n%d" % number)
-        await asyncio.sleep(0.005)
+        if pause:
+            await asyncio.sleep(pause)
         await connection.send(more)
 
     raw_provider.script = answer
@@ -349,7 +359,50 @@ async def test_a_reply_that_nobody_asked_for_is_given_to_nobody(
             await exchange.start()
             assert (exchange.status, await exchange.read(10)) == (200, b"%d" % number)
         await asyncio.sleep(0.02)
-    assert raw_provider.connections == 3
+    assert raw_provider.connections == connections
+
+
+async def test_half_a_reply_that_nobody_asked_for_makes_no_other_one(
+    raw_provider, transport, exchange_of
+):
+    async def answer(connection):
+        await connection.send(OK)
+        await asyncio.sleep(0.005)
+        await connection.send(LATE[:10])
+        with contextlib.suppress(ConnectionError):
+            await asyncio.sleep(0.02)
+            await connection.send(LATE[10:], b"bye")
+
+    raw_provider.script = answer
+    for _ in range(3):
+        with exchange_of(transport, stream=False) as exchange:
+            await exchange.start()
+            assert (exchange.status, await exchange.read(10)) == (200, b"{}")
+        await asyncio.sleep(0.01)
+
+
+async def test_a_connection_that_nobody_uses_is_closed_after_a_while(
+    provider, connect, cert_file, exchange_of, monkeypatch
+):
+    monkeypatch.setattr("adapters.transport.peer.KEEP_ALIVE", 0.05)
+    provider.script = lambda connection: connection.send(OK)
+    transport = connect(provider.url, ca_file=cert_file)
+    await asyncio.gather(*(consume(exchange_of(transport)) for _ in range(3)))
+    assert (provider.open, taken(transport)) == (3, 0)
+    await until(lambda: provider.open == 0)
+    await until(lambda: not transport.peer().connector._acquired)
+
+
+async def test_a_connection_that_was_free_for_too_long_is_not_used(
+    raw_provider, transport, exchange_of
+):
+    raw_provider.script = lambda connection: connection.send(OK)
+    await consume(exchange_of(transport))
+    (handler,) = transport.peer()._idle
+    handler.since -= KEEP_ALIVE
+    await consume(exchange_of(transport))
+    assert raw_provider.connections == 2
+    await until(lambda: raw_provider.open == 1)
 
 
 async def test_a_reply_before_the_request_was_read_closes_the_connection(transport, exchange_of):
@@ -373,7 +426,7 @@ async def test_a_reply_before_the_request_was_read_closes_the_connection(transpo
     for _ in range(5):
         await asyncio.sleep(0)
     assert sock.fileno() == -1  # without flushing what is left of the request
-    assert not transport.peer().connector._conns
+    assert not transport.peer()._idle
     checked.set()
     await over.wait()
     await asyncio.sleep(0)

@@ -13,7 +13,8 @@ import aiohttp
 import pytest
 
 from adapters.canonical.faults import Fault
-from adapters.transport.pour import Handler, Pour, Reader
+from adapters.transport.handler import Handler
+from adapters.transport.pour import Pour, Reader
 
 HEAD = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
 END = b"0\r\n\r\n"
@@ -185,7 +186,7 @@ async def test_a_request_that_could_not_be_sent_leaves_a_reply_that_came_first(
         exchange._upload.cancel()
         broken = aiohttp.ClientConnectionResetError("the write failed first")
         with mock.patch("adapters.transport.http.taken", side_effect=broken):
-            await exchange._send_rest(exchange._connection.protocol, exchange._upstream)
+            await exchange._send_rest(exchange._handler, exchange._upstream)
         answered.set()
         assert not await exchange.pour(lambda data: not got.extend(data))
     assert bytes(got) == b"hello"
