@@ -4,6 +4,7 @@
 judges status and headers.
 """
 
+from adapters.adapter.flow import Way
 from adapters.adapter.provider import Adapter, Fetched, Pumped
 
-__all__ = ["Adapter", "Fetched", "Pumped"]
+__all__ = ["Adapter", "Fetched", "Pumped", "Way"]

@@ -1,4 +1,4 @@
-"""One call under way: bytes to events, through the pipe, to the sink.
+"""The way of an answer: bytes to events, through the pipe, to the sink.
 
 All of it happens where the bytes arrive; the task that made the call is woken only for an end, an
 error, or a sink that has to be waited for. Text of which decoder, pipe and sink wanted to know
@@ -7,8 +7,10 @@ nothing goes on as it came. Must not know who calls, nor what happens to a fault
 
 from __future__ import annotations
 
-from adapters.adapter.reply import is_good, is_stream, refused
+from collections.abc import Callable
+
 from adapters.canonical.clock import Clock
+from adapters.canonical.completion import Completion
 from adapters.canonical.events import (
     CONTENT,
     Event,
@@ -22,8 +24,9 @@ from adapters.canonical.events import (
 )
 from adapters.canonical.faults import Fault
 from adapters.canonical.parts import Media, Opaque, ToolCall
+from adapters.canonical.record import record
 from adapters.canonical.stage import Sink, Stage, prompt_sink
-from adapters.dialects.base import Decoder, Dialect
+from adapters.dialects.base import Decoder
 from adapters.transport.http import Exchange
 from adapters.wire.plain import text_in
 from adapters.wire.sse import SseParser
@@ -43,8 +46,19 @@ _STEPS = frozenset({PartStarted, PartEnded, PartAnnotated, TextRun})
 or an empty delta may be a heartbeat."""
 
 
+@record(frozen=True, slots=True)
+class Way:
+    """What an answer goes through. ``take`` stands for pipe and sink where these want to know
+    nothing of an ordinary whole answer but the answer: it is given that in one step."""
+
+    decoder: Decoder
+    pipe: Stage
+    sink: Sink
+    take: Callable[[Completion], None] | None = None
+
+
 class Flow:
-    """One call under way."""
+    """An answer on its way, event by event."""
 
     __slots__ = (
         "_broken",
@@ -64,14 +78,14 @@ class Flow:
         "terminal",
     )
 
-    def __init__(
-        self, exchange: Exchange, decoder: Decoder, pipe: Stage, sink: Sink, clock: Clock
-    ) -> None:
+    _parser: SseParser
+    """Made where the answer is a stream."""
+
+    def __init__(self, exchange: Exchange, way: Way, clock: Clock) -> None:
         self._exchange = exchange
-        self._decoder = decoder
-        self._parser = SseParser()
-        self._pipe = pipe
-        self._sink = sink
+        self._decoder = way.decoder
+        self._pipe = way.pipe
+        self._sink = sink = way.sink
         self._prompt = prompt_sink(sink)
         self._now = clock.monotonic
         self._late: list[Event] | None = None
@@ -88,19 +102,16 @@ class Flow:
         self.first_event_at: float | None = None
         self.ended_at = 0.0
 
-    async def run(self, dialect: Dialect, stream: bool) -> Terminal:
-        """The whole call, to its terminal."""
+    async def run(self, begun: list[Event] | None) -> Terminal:
+        """All of it, to its terminal.
+
+        :param begun: the whole answer; ``None`` if it is a stream.
+        """
         exchange = self._exchange
-        try:
-            await exchange.start()
-            if not is_good(exchange.status):
-                raise await refused(exchange, dialect)
-            if not is_stream(exchange.headers.get("content-type"), stream):
-                if stream:
-                    exchange.whole()
-                self._deliver(self._decode_whole(await exchange.read(MAX_BODY)))
-        except Fault as fault:
-            self._deliver([Failed(fault)])
+        if begun is None:
+            self._parser = SseParser()
+        else:
+            self._deliver(_ended(begun))
         try:
             if self._late is not None:
                 await self._catch_up()
@@ -208,12 +219,6 @@ class Flow:
             fault = Fault("stream_truncated", "The provider's answer ended without its end mark.")
         return [*(events if last is None else events[:-1]), Failed(fault)]
 
-    def _decode_whole(self, body: bytes) -> list[Event]:
-        events = self._decoder.body(body)
-        if _terminal_of(events) is not None:
-            return events
-        return [*events, Failed(Fault("protocol_error", "The provider's answer has no end."))]
-
     def _deliver(self, events: list[Event]) -> None:
         """Through the pipe to the sink, all but the terminal; a terminal lets go of the socket
         first, so that a slow reader does not hold it."""
@@ -265,6 +270,13 @@ class Flow:
 def _terminal_of(events: list[Event]) -> Terminal | None:
     last = events[-1] if events else None
     return last if isinstance(last, _TERMINALS) else None
+
+
+def _ended(events: list[Event]) -> list[Event]:
+    """A whole answer, which has to have an end."""
+    if _terminal_of(events) is not None:
+        return events
+    return [*events, Failed(Fault("protocol_error", "The provider's answer has no end."))]
 
 
 def _too_much() -> Fault:

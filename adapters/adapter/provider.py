@@ -10,17 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, MutableMapping
 
-from adapters.adapter.flow import MAX_BODY, Flow
-from adapters.adapter.reply import is_good, kept, refused
+from adapters.adapter.flow import MAX_BODY, Flow, Way
+from adapters.adapter.reply import is_good, is_stream, refused
 from adapters.canonical.clock import Clock, SystemClock
-from adapters.canonical.events import (
-    Failed,
-    Terminal,
-)
+from adapters.canonical.completion import Completion
+from adapters.canonical.events import Event, Failed, Terminal
+from adapters.canonical.faults import Fault
 from adapters.canonical.parts import NO_EXTRAS
 from adapters.canonical.record import record
-from adapters.canonical.stage import Sink, Stage
-from adapters.dialects.base import Decoder, Dialect
+from adapters.dialects.base import Dialect
 from adapters.transport.http import Exchange, HttpTransport
 from adapters.wire.call import Timeouts, WireCall
 
@@ -33,10 +31,10 @@ _UNSENDABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 class Pumped:
     """How a call ended. Times are of the monotonic clock, ``None`` where it did not come so far.
 
-    ``terminal`` has not been sent to the sink. ``status`` and ``headers`` (names in lower case;
-    request id, ``Retry-After``, rate limits) are the provider's, if it answered. ``sent_at``:
-    the whole request was on its way; ``headers_at``: the reply's headers were complete;
-    ``first_event_at``: the first content was decoded; ``ended_at``: the terminal was known.
+    ``terminal`` has not been sent to the sink. ``status`` and ``headers`` (names in lower case)
+    are the provider's, if it answered. ``sent_at``: the whole request was on its way;
+    ``headers_at``: the reply's headers were complete; ``first_event_at``: the first content was
+    decoded; ``ended_at``: the terminal was known.
     """
 
     terminal: Terminal
@@ -93,38 +91,60 @@ class Adapter:
     async def pump(
         self,
         call: WireCall,
-        *,
-        decoder: Decoder,
-        pipe: Stage,
-        sink: Sink,
+        way: Way,
         timeouts: Timeouts,
         marks: MutableMapping[str, float] | None = None,
     ) -> Pumped:
-        """Make ``call`` and push its events through ``pipe`` to ``sink``, once for each read.
+        """Make ``call`` and send its answer on its ``way``, once for each read.
 
         Every fault of the provider, raised or decoded, comes back as the ``Failed`` terminal,
-        and so does one that ``pipe`` raises. What ``sink`` raises and a cancellation pass
-        through; the provider's socket is closed by then. Time in ``sink`` counts for no time-out.
+        and so does one that the way's pipe raises. What its sink raises and a cancellation pass
+        through; the provider's socket is closed by then. Time in the sink counts for no time-out.
 
         :param marks: is told ``sent`` (monotonic seconds) if the whole request left, also where
             the call is cancelled and nothing is returned.
         """
         with self.transport.open(call, self._headers(call), timeouts) as exchange:
-            flow = Flow(exchange, decoder, pipe, sink, self._clock)
             try:
-                terminal = await flow.run(self.dialect, call.stream)
+                terminal, begun_at, ended_at = await self._answer(exchange, call.stream, way)
             finally:
                 if marks is not None and exchange.sent_at is not None:
                     marks["sent"] = exchange.sent_at
             return Pumped(
                 self._explained(terminal, exchange),
                 exchange.status,
-                kept(exchange.headers),
+                exchange.headers,
                 exchange.sent_at,
                 exchange.headers_at,
-                flow.first_event_at,
-                flow.ended_at,
+                begun_at,
+                ended_at,
             )
+
+    async def _answer(
+        self, exchange: Exchange, stream: bool, way: Way
+    ) -> tuple[Terminal, float | None, float]:
+        """The answer to its terminal; when its content began, and when the terminal was known."""
+        begun: list[Event] | None = None
+        try:
+            await exchange.start()
+            if not is_good(exchange.status):
+                raise await refused(exchange, self.dialect)
+            if not is_stream(exchange.headers.get("content-type"), stream):
+                if stream:
+                    exchange.whole()
+                body = await exchange.read(MAX_BODY)
+                answer = way.decoder.body(body) if way.take is None else way.decoder.answer(body)
+                if isinstance(answer, Completion):
+                    assert way.take is not None
+                    assert answer.terminal is not None
+                    now = self._clock.monotonic()
+                    way.take(answer)
+                    return answer.terminal, now, now
+                begun = answer
+        except Fault as fault:
+            begun = [Failed(fault)]
+        flow = Flow(exchange, way, self._clock)
+        return await flow.run(begun), flow.first_event_at, flow.ended_at
 
     async def fetch(
         self, call: WireCall, timeouts: Timeouts, marks: MutableMapping[str, float] | None = None
@@ -147,7 +167,7 @@ class Adapter:
                     marks["sent"] = exchange.sent_at
             return Fetched(
                 status=exchange.status or 200,
-                headers=kept(exchange.headers),
+                headers=exchange.headers,
                 body=body,
                 sent_at=exchange.sent_at,
                 headers_at=exchange.headers_at,

@@ -5,8 +5,6 @@ Must not know what a body means.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from adapters.canonical.faults import Fault
 from adapters.dialects.base import Dialect
 from adapters.transport.http import Exchange
@@ -17,11 +15,6 @@ ERROR_BODY_SECONDS = 5.0
 
 PROXYS = 407
 """The one error status that is never the provider's own (RFC 9110, 15.5.8)."""
-
-_KEPT = frozenset(
-    {"x-request-id", "request-id", "retry-after", "retry-after-ms", "openai-processing-ms"}
-)
-_KEPT_PREFIXES = ("x-ratelimit-", "anthropic-ratelimit-")
 
 
 def is_good(status: int | None) -> bool:
@@ -62,6 +55,8 @@ def is_stream(content_type: str | None, asked: bool) -> bool:
 
     :raises Fault: ``protocol_error`` for a type that no answer has, such as a proxy's HTML page.
     """
+    if content_type == "application/json":
+        return False
     media = (content_type or "").partition(";")[0].strip().lower()
     if not media:
         return asked
@@ -75,12 +70,3 @@ def is_stream(content_type: str | None, asked: bool) -> bool:
         "its `base_url`, and any proxy on the way.",
         detail=f"content-type {media[:80]!a}",
     )
-
-
-def kept(headers: Mapping[str, str]) -> dict[str, str]:
-    """The provider's headers that somebody may want to know: its request id, its limits."""
-    return {
-        name: value
-        for name, value in headers.items()
-        if name in _KEPT or name.startswith(_KEPT_PREFIXES)
-    }

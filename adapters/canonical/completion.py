@@ -1,7 +1,8 @@
 """A whole answer: the fold of its events, and the way back.
 
 An answer that is not streamed is the fold of the same events that a stream would have been,
-so the two can't drift apart (design section 3).
+so the two can't drift apart (design section 3). Dialects read an ordinary whole answer as that
+fold at once, which a test holds against its events.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, Protocol
 
+from adapters.canonical.completion import Completion
 from adapters.canonical.events import Event, TextRun
 from adapters.canonical.facts import Facts
 from adapters.canonical.faults import Fault
@@ -54,6 +55,11 @@ class Decoder(Protocol):
 
     def body(self, data: bytes) -> list[Event]:
         """All events of a whole JSON body, terminal included; equal in meaning to the stream."""
+        ...
+
+    def answer(self, data: bytes) -> Completion | list[Event]:
+        """A whole JSON body for whoever looks at no single event: an ordinary answer (a text, its
+        counts, a good end) comes as the fold of its events at once, any other as :meth:`body`."""
         ...
 
 

@@ -85,7 +85,8 @@ _CLASSES = ("input", "cache_read", "cache_write", "output", "reasoning", "cache_
 def usage_of(raw: Mapping[str, Any]) -> Usage:
     """All that a usage object says was used: its own counts and those of iterations that these
     leave out. What another model used, as an advisor does, counts like this model's own."""
-    usage, iterations = _counted(raw), raw.get("iterations")
+    usage = _counted(raw)
+    iterations = raw.get("iterations")
     if not isinstance(iterations, list) or None in (usage.input, usage.output):
         return usage
     apart = [one for one in iterations if isinstance(one, dict) and one.get("type") in _APART]
@@ -99,19 +100,19 @@ def _counted(raw: Mapping[str, Any]) -> Usage:
     written = counts.take("cache_creation_input_tokens")
     if written is None and isinstance(raw.get("cache_creation"), dict):
         by_life = [
-            counts.take("cache_creation", f"ephemeral_{n}_input_tokens") for n in ("5m", "1h")
+            counts.take(f"ephemeral_{n}_input_tokens", "cache_creation") for n in ("5m", "1h")
         ]
         written = sum(number or 0 for number in by_life)
     output = counts.take("output_tokens")
     return Usage(
-        input=counts.take("input_tokens"),
-        cache_read=counts.take("cache_read_input_tokens"),
-        cache_write=written,
-        output=output,
-        reasoning=counts.part(output, "output_tokens_details", "thinking_tokens"),
-        cache_write_1h=counts.part(written, "cache_creation", "ephemeral_1h_input_tokens"),
-        raw=raw,
-        invalid=counts.invalid,
+        counts.take("input_tokens"),
+        counts.take("cache_read_input_tokens"),
+        written,
+        output,
+        counts.part(output, "thinking_tokens", "output_tokens_details"),
+        counts.part(written, "ephemeral_1h_input_tokens", "cache_creation"),
+        raw,
+        counts.invalid,
     )
 
 

@@ -28,23 +28,23 @@ def read_usage(raw: object) -> Usage | None:
     if raw is None:
         return None
     counts = Counts(raw)
-    prompt = counts.take("prompt_tokens")
-    output = counts.take("completion_tokens")
+    prompt, output = counts.take("prompt_tokens"), counts.take("completion_tokens")
     total = counts.take("total_tokens")
-    apart = counts.take("completion_tokens_details", "reasoning_tokens")
-    if None not in (prompt, output, total, apart) and total == prompt + output + apart:  # type: ignore[operator]
-        output = output + apart  # type: ignore[operator]
-    reasoning = counts.within(output, apart)
-    cache_read = counts.part(prompt, "prompt_tokens_details", "cached_tokens")
+    apart = counts.take("reasoning_tokens", "completion_tokens_details")
+    if apart is not None:
+        if None not in (prompt, output, total) and total == prompt + output + apart:  # type: ignore[operator]
+            output = output + apart  # type: ignore[operator]
+        apart = counts.within(output, apart)
+    cache_read = counts.part(prompt, "cached_tokens", "prompt_tokens_details")
     uncached = None if prompt is None else prompt - (cache_read or 0)
-    cache_write = counts.part(uncached, "prompt_tokens_details", "cache_write_tokens")
+    cache_write = counts.part(uncached, "cache_write_tokens", "prompt_tokens_details")
     return Usage(
-        input=None if uncached is None else uncached - (cache_write or 0),
-        cache_read=cache_read,
-        cache_write=cache_write,
-        output=output,
-        reasoning=reasoning,
-        raw=raw if isinstance(raw, Mapping) else None,
+        None if uncached is None else uncached - (cache_write or 0),
+        cache_read,
+        cache_write,
+        output,
+        apart,
+        raw=raw if isinstance(raw, dict) else None,
         invalid=counts.invalid,
     )
 

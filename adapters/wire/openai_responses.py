@@ -264,18 +264,18 @@ def usage_of(raw: object) -> Usage | None:
         return None
     counts = Counts(raw)
     total = counts.take("input_tokens")
-    read = counts.part(total, "input_tokens_details", "cached_tokens")
+    read = counts.part(total, "cached_tokens", "input_tokens_details")
     fresh = None if total is None else total - (read or 0)
-    written = counts.part(fresh, "input_tokens_details", "cache_write_tokens")
+    written = counts.part(fresh, "cache_write_tokens", "input_tokens_details")
     output = counts.take("output_tokens")
-    reasoning = counts.part(output, "output_tokens_details", "reasoning_tokens")
+    reasoning = counts.part(output, "reasoning_tokens", "output_tokens_details")
     return Usage(
-        input=None if fresh is None else fresh - (written or 0),
-        cache_read=read,
-        cache_write=written,
-        output=output,
-        reasoning=reasoning,
-        raw=raw if isinstance(raw, Mapping) else None,
+        None if fresh is None else fresh - (written or 0),
+        read,
+        written,
+        output,
+        reasoning,
+        raw=raw if isinstance(raw, dict) else None,
         invalid=counts.invalid,
     )
 

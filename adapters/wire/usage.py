@@ -31,23 +31,24 @@ class Counts:
 
     def __init__(self, raw: object) -> None:
         self._raw: dict[str, Any] = raw if isinstance(raw, dict) else {}
-        self.invalid = raw is not None and not isinstance(raw, dict)
+        self.invalid = raw is not None and raw is not self._raw
 
-    def take(self, *path: str) -> int | None:
-        """The count at ``path``, e.g. ``take("input_tokens_details", "cached_tokens")``."""
-        value: Any = self._raw
-        for name in path:
-            value = value.get(name) if isinstance(value, dict) else None
-            if value is None:
+    def take(self, name: str, place: str | None = None) -> int | None:
+        """The count ``name``, of the usage object itself or of the object at its ``place``."""
+        counts: Any = self._raw
+        if place is not None:
+            counts = counts.get(place)
+            if not isinstance(counts, dict):
                 return None
-        number = count(value)
-        if number is None:
-            self.invalid = True
-        return number
+        value: int | None = counts.get(name)  # or whatever a stranger sends: see `count`
+        if value is None or (type(value) is int and 0 <= value <= MAX_TOKENS):
+            return value
+        self.invalid = True
+        return None
 
-    def part(self, whole: int | None, *path: str) -> int | None:
-        """The count at ``path``, which is a part of ``whole``: see :meth:`within`."""
-        return self.within(whole, self.take(*path))
+    def part(self, whole: int | None, name: str, place: str) -> int | None:
+        """The count ``name`` at ``place``, which is a part of ``whole``: see :meth:`within`."""
+        return None if place not in self._raw else self.within(whole, self.take(name, place))
 
     def within(self, whole: int | None, number: int | None) -> int | None:
         """``number``, which is a part of ``whole``: clamped to it and marked invalid where the

@@ -10,9 +10,11 @@ import logging
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
+from adapters.adapter import Way
+from adapters.canonical.completion import Completion
 from adapters.canonical.events import Failed, Finished
 from adapters.canonical.faults import Fault
-from adapters.canonical.stage import Pipe, Stage, prompt_sink
+from adapters.canonical.stage import Pipe, Stage, prompt_sink, whole_sink
 from adapters.registry import DIALECTS
 from gateway.flow.books import Books
 from gateway.flow.context import Call, CallSink, Outcome, Prepared
@@ -82,7 +84,6 @@ class _Attempting(Trying):
     def _pipe(self, one: Try) -> list[Stage]:
         """The stages of the attempt, in the design's order; the gate is always last."""
         call = self._call
-        self._watch, one.meter.on_reasoning = None, self._watchers
         stages: list[Stage] = [one.meter]
         if one.prepared.stops:
             stages.append(Stops(one.prepared.stops))
@@ -115,21 +116,9 @@ class _Attempting(Trying):
 
     async def _perform(self, one: Try) -> Fault | None:
         call, deployment = self._call, one.prepared.target.deployment
-        provider = deployment.provider
-        same = call.request.origin == provider.dialect
-        untouched = call.restores is None and not one.prepared.stops
-        only_passed_on = self._promise is None and not one.gate.holds_all and not self._freeform
         self._sink.use(self._head(one, "streaming"))
-        one.pumped = await call.runtime.adapters[provider.name].pump(
-            one.prepared.encoded.call,
-            decoder=DIALECTS[provider.dialect].decoder(
-                verbatim=same and untouched,
-                skims=only_passed_on and prompt_sink(self._sink) is not None,
-            ),
-            pipe=Pipe(self._pipe(one)),
-            sink=self._sink,
-            timeouts=self._timeouts(one.prepared),
-            marks=one.marks,
+        one.pumped = await call.runtime.adapters[deployment.provider.name].pump(
+            one.prepared.encoded.call, self._way(one), self._timeouts(one.prepared), one.marks
         )
         if self._watch is not None and self._watch.seen:
             await self._write_down(self._watch.seen)
@@ -143,6 +132,29 @@ class _Attempting(Trying):
         if held:
             await self._sink.send(held)
         return None
+
+    def _way(self, one: Try) -> Way:
+        """What the answer goes through. Where nothing changes it and nothing judges it, text may
+        go through in runs, and an ordinary whole answer in one step."""
+        self._watch, one.meter.on_reasoning = None, self._watchers
+        call, dialect = self._call, one.prepared.target.deployment.provider.dialect
+        same = call.request.origin == dialect
+        untouched = call.restores is None and not one.prepared.stops
+        if not untouched or self._promise is not None or self._freeform:
+            decoder = DIALECTS[dialect].decoder(verbatim=same and untouched)
+            return Way(decoder, Pipe(self._pipe(one)), self._sink)
+        pipe = Pipe((one.meter, one.gate))
+        sink = whole_sink(self._sink)
+        if sink is None:
+            skims = not one.gate.holds_all and prompt_sink(self._sink) is not None
+            return Way(DIALECTS[dialect].decoder(verbatim=same, skims=skims), pipe, self._sink)
+
+        def take(answer: Completion) -> None:
+            one.meter.take(answer)
+            one.gate.commit()
+            sink.take(answer)
+
+        return Way(DIALECTS[dialect].decoder(verbatim=same), pipe, sink, take)
 
     async def _write_down(self, seals: Sequence[Seal]) -> None:
         """Let the makers of ``seals`` be known after a restart. An answer is not lost for that."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from adapters.canonical.completion import Completion
 from adapters.canonical.events import (
     CONTENT,
     ArgumentsDelta,
@@ -67,6 +68,13 @@ class Meter:
         for watcher in self._watchers:
             watcher.feed(events)
         return events
+
+    def take(self, answer: Completion) -> None:
+        """Look at an ordinary whole answer in one step: it is all text."""
+        self.model, self.usage = answer.model, answer.usage
+        self.output_bytes = len(answer.text.encode())
+        self.terminal = answer.terminal
+        self._begin()
 
     def _count_text(self, event: TextDelta | ArgumentsDelta | ThinkingDelta) -> None:
         text = event.text

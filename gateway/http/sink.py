@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from adapters.canonical.completion import Completion, Fold
+from adapters.canonical.completion import Completion, fold
 from adapters.canonical.events import Event, Failed, Terminal, TextRun
 from gateway.flow.context import Head
 from gateway.http.exchange import Exchange
@@ -152,20 +152,23 @@ class StreamSink:
 class BodySink:
     """Collects the answer for one JSON body."""
 
-    __slots__ = ("_fold",)
+    __slots__ = ("_events", "_whole")
 
     def __init__(self) -> None:
-        self._fold = Fold()
+        self._events: list[Event] = []
+        self._whole: Completion | None = None
 
     def use(self, head: Head) -> None:
         """Nothing goes out before the end, and the outcome has the head that counts."""
 
     async def send(self, events: list[Event]) -> None:
         """Take what a finished attempt releases."""
-        for event in events:
-            self._fold.add(event)
+        self._events += events
+
+    def take(self, answer: Completion) -> None:
+        """Take the answer at once."""
+        self._whole = answer
 
     def completion(self, terminal: Terminal) -> Completion:
         """The whole answer."""
-        self._fold.add(terminal)
-        return self._fold.completion()
+        return fold([*self._events, terminal]) if self._whole is None else self._whole

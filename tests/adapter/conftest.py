@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from adapters.adapter import Adapter
+from adapters.adapter import Adapter, Way
 from adapters.canonical.events import (
     Event,
     Failed,
@@ -171,10 +171,12 @@ def pump(adapter: Adapter, sink: Collect) -> Callable[..., Any]:
         limits = {"connect": 5.0, "first_event": 5.0, "between_events": 5.0, "total": 10.0}
         return adapter.pump(
             WireCall("/go", b"{}", stream=stream),
-            decoder=TinyDecoder() if decoder is None else decoder,
-            pipe=Pipe(()) if pipe is None else pipe,
-            sink=sink,
-            timeouts=Timeouts(**{**limits, **seconds}),
+            Way(
+                TinyDecoder() if decoder is None else decoder,
+                Pipe(()) if pipe is None else pipe,
+                sink,
+            ),
+            Timeouts(**{**limits, **seconds}),
         )
 
     return pump

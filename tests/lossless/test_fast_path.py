@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from adapters.adapter import Adapter
+from adapters.adapter import Adapter, Way
 from adapters.canonical.events import Event, Failed, TextRun
 from adapters.canonical.faults import Fault
 from adapters.canonical.stage import Pipe
@@ -132,10 +132,12 @@ async def told(
     adapter = Adapter(DIALECTS[dialect], Transport(script))  # type: ignore[arg-type]
     pumped = await adapter.pump(
         WireCall("/go", b"{}", stream=True),
-        decoder=DIALECTS[dialect].decoder(verbatim=True, skims=skims),
-        pipe=Pipe([meter, Gate(hold_all=False)]),
-        sink=sink,
-        timeouts=TIMEOUTS,
+        Way(
+            DIALECTS[dialect].decoder(verbatim=True, skims=skims),
+            Pipe([meter, Gate(hold_all=False)]),
+            sink,
+        ),
+        TIMEOUTS,
     )
     terminal = pumped.terminal
     if isinstance(terminal, Failed):

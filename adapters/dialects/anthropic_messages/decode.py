@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from adapters.canonical.completion import part_events
+from adapters.canonical.completion import Completion, part_events
 from adapters.canonical.events import (
     Event,
     Failed,
@@ -19,6 +19,7 @@ from adapters.canonical.events import (
     Verbatim,
 )
 from adapters.dialects.anthropic_messages.errors import in_stream
+from adapters.dialects.anthropic_messages.straight import straight
 from adapters.dialects.anthropic_messages.stream import (
     Stream,
     malformed,
@@ -99,18 +100,30 @@ class MessagesDecoder:
 
     def body(self, data: bytes) -> list[Event]:
         """All events of a whole JSON body, its terminal included."""
-        self._stream.done = True
         try:
             found = loads_exact(data)
         except ValueError:
-            return [malformed("the body is no valid JSON")]
-        if not isinstance(found, dict):
-            return [malformed("the body is no JSON object")]
+            return self._fail("the body is no valid JSON")
+        return self._whole(found, Verbatim(NAME, "", data, found) if self._verbatim else None)
+
+    def answer(self, data: bytes) -> Completion | list[Event]:
+        """See the interface."""
         try:
-            events = _answer(found)
+            found = loads_exact(data)
+        except ValueError:
+            return self._fail("the body is no valid JSON")
+        verbatim = Verbatim(NAME, "", data, found) if self._verbatim else None
+        return straight(found, verbatim) or self._whole(found, verbatim)
+
+    def _whole(self, found: Any, verbatim: Verbatim | None) -> list[Event]:
+        if not isinstance(found, dict):
+            return self._fail("the body is no JSON object")
+        self._stream.done = True
+        try:
+            events = _events(found)
         except (AttributeError, KeyError, TypeError, ValueError):
-            return [malformed("the body lacks or mistypes a field of a message")]
-        return [Verbatim(NAME, "", data, found), *events] if self._verbatim else events
+            return self._fail("the body lacks or mistypes a field of a message")
+        return events if verbatim is None else [verbatim, *events]
 
     def _fail(self, why: str) -> list[Event]:
         self._stream.done = True
@@ -128,7 +141,7 @@ def _labelled(frame: Frame, found: dict[str, Any]) -> tuple[Frame, dict[str, Any
     return frame._replace(data=dumps(event)), event
 
 
-def _answer(message: Mapping[str, Any]) -> list[Event]:
+def _events(message: Mapping[str, Any]) -> list[Event]:
     """The events of a whole message, or of an error that came as one."""
     if message.get("type") == "error":
         return [Failed(in_stream(message))]

@@ -112,8 +112,8 @@ class ChoiceReader:
         logprobs = choice.get("logprobs")
         if logprobs:
             self._logprobs(logprobs, out)
-        if not choice.keys() <= _AROUND:
-            self.extras.update({n: v for n, v in choice.items() if n not in _AROUND})
+        if not choice.keys() <= AROUND:
+            self.extras.update({n: v for n, v in choice.items() if n not in AROUND})
         reason = choice.get("finish_reason")
         if isinstance(reason, str) and self.raw_reason is None:
             self.raw_reason = reason
@@ -124,7 +124,7 @@ class ChoiceReader:
             value = delta.get(name)
             if value:
                 reader(self, value, out)
-        if not delta.keys() <= _KNOWN:
+        if not delta.keys() <= KNOWN:
             self._unknown(delta, out)
 
     def close(self, out: list[Event]) -> None:
@@ -338,7 +338,7 @@ class ChoiceReader:
 
     def _unknown(self, delta: Mapping[str, Any], out: list[Event]) -> None:
         for name, value in delta.items():
-            if name in _KNOWN or value in _EMPTY or self._seen.get(name) == value:
+            if name in KNOWN or value in _EMPTY or self._seen.get(name) == value:
                 continue
             self._seen[name] = value
             out.append(OpaqueEvent(DIALECT, name, {"choice": self.number, "value": value}))
@@ -359,8 +359,8 @@ _READERS: tuple[tuple[str, _Reader], ...] = (
 )
 """In the order in which a message says them. Empty values say nothing."""
 
-_KNOWN = frozenset({name for name, _ in _READERS} | {"role", "name"})
-_AROUND = frozenset({"index", "delta", "message", "logprobs", "finish_reason", "text"})
+KNOWN = frozenset({name for name, _ in _READERS} | {"role", "name"})
+AROUND = frozenset({"index", "delta", "message", "logprobs", "finish_reason", "text"})
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from adapters.canonical.completion import Completion
 from adapters.canonical.events import (
     Event,
     Failed,
@@ -25,14 +26,12 @@ from adapters.canonical.faults import Fault
 from adapters.canonical.parts import NO_EXTRAS
 from adapters.dialects.openai_chat import errors
 from adapters.dialects.openai_chat.choice import ChoiceReader, Indices
+from adapters.dialects.openai_chat.straight import OUTER, straight, text_of
 from adapters.wire import openai_chat
 from adapters.wire.json import loads
 from adapters.wire.openai_chat import DIALECT
 from adapters.wire.plain import MARK, pattern, run_at
 from adapters.wire.sse import Frame
-
-_OUTER = frozenset({"id", "object", "created", "model", "choices", "usage", "obfuscation", "error"})
-"""Fields around the choices that are read or mean nothing; others travel as extras."""
 
 _DONE = b"[DONE]"
 
@@ -121,9 +120,19 @@ class ChatDecoder:
             value = loads(data)
         except ValueError:
             return self._fail(errors.malformed("the body is no JSON"))
-        out: list[Event] = []
-        if self._verbatim:
-            out.append(Verbatim(DIALECT, "", data, value))
+        return self._whole(value, Verbatim(DIALECT, "", data, value) if self._verbatim else None)
+
+    def answer(self, data: bytes) -> Completion | list[Event]:
+        """See the interface."""
+        try:
+            value = loads(data)
+        except ValueError:
+            return self._fail(errors.malformed("the body is no JSON"))
+        verbatim = Verbatim(DIALECT, "", data, value) if self._verbatim else None
+        return straight(value, verbatim) or self._whole(value, verbatim)
+
+    def _whole(self, value: Any, verbatim: Verbatim | None) -> list[Event]:
+        out: list[Event] = [] if verbatim is None else [verbatim]
         fault = self._read(value, "", "message", out)
         if fault is None and not self._choices:
             fault = errors.malformed("the body has no choices")
@@ -178,16 +187,16 @@ class ChatDecoder:
     def _note(self, value: Mapping[str, Any]) -> None:
         """Remember the fields that the canonical words do not know. Most chunks have those of the
         one before, so only new sets of names are read; the last chunk is read at the end."""
-        if not value.keys() <= _OUTER:
-            self._told |= {n: v for n, v in value.items() if n not in _OUTER}
+        if not value.keys() <= OUTER:
+            self._told |= {n: v for n, v in value.items() if n not in OUTER}
 
     def _start(self, value: Mapping[str, Any], out: list[Event]) -> None:
         """The first chunk that says whose answer this is; Azure's very first one does not."""
         created = value.get("created")
         self._extras, self._told = self._told, {}
         self._started = Started(
-            _text(value.get("id")),
-            _text(value.get("model")),
+            text_of(value.get("id")),
+            text_of(value.get("model")),
             created if isinstance(created, int) and created > 0 else None,
             self._extras,
             DIALECT,
@@ -257,7 +266,3 @@ def _is_well_formed(choices: Any, field: str) -> bool:
 
 
 _SAID = (dict, type(None))
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
+from adapters.canonical.completion import Completion
 from adapters.canonical.events import (
     Event,
     Failed,
@@ -26,6 +27,7 @@ from adapters.canonical.events import (
 from adapters.canonical.faults import Fault
 from adapters.dialects.openai_responses import errors
 from adapters.dialects.openai_responses.decode import Output, Position
+from adapters.dialects.openai_responses.straight import TOLD, straight
 from adapters.wire.json import loads
 from adapters.wire.openai_responses import (
     DIALECT,
@@ -41,9 +43,6 @@ from adapters.wire.openai_responses import (
 from adapters.wire.sse import Frame
 
 Json = Mapping[str, Any]
-
-_TOLD = ("id", "object", "created_at", "model", "output", "usage", "status")
-"""Fields of a response that have a canonical word; the others are extras."""
 
 
 class ResponsesDecoder:
@@ -91,17 +90,26 @@ class ResponsesDecoder:
             response = _object(data)
         except Malformed as broken:
             return self._fail(errors.malformed(str(broken)))
-        events = self._whole(response)
-        if self._verbatim:
-            return [Verbatim(DIALECT, "", data, response), *events]
-        return events
+        return self._whole(
+            response, Verbatim(DIALECT, "", data, response) if self._verbatim else None
+        )
+
+    def answer(self, data: bytes) -> Completion | list[Event]:
+        """See the interface."""
+        try:
+            response = _object(data)
+        except Malformed as broken:
+            return self._fail(errors.malformed(str(broken)))
+        verbatim = Verbatim(DIALECT, "", data, response) if self._verbatim else None
+        return straight(response, verbatim) or self._whole(response, verbatim)
 
     # ------------------------------------------------------------------ the answer as a whole
 
-    def _whole(self, response: Json) -> list[Event]:
+    def _whole(self, response: Json, verbatim: Verbatim | None) -> list[Event]:
+        events: list[Event] = [] if verbatim is None else [verbatim]
         if "output" not in response and response.get("error") is not None:
-            return self._fail(errors.of_response(response))
-        events = self._start(response)
+            return events + self._fail(errors.of_response(response))
+        events += self._start(response)
         try:
             return events + self._end(response, optional_text(response, "status"))
         except Malformed as broken:
@@ -135,7 +143,7 @@ class ResponsesDecoder:
                 optional_text(response, "id"),
                 optional_text(response, "model"),
                 int(created) if isinstance(created, int | float) else None,
-                rest(response, *_TOLD),
+                rest(response, *TOLD),
                 DIALECT,
             )
         ]
@@ -172,7 +180,7 @@ class ResponsesDecoder:
         events += self._output.close() + reported
         self._done = True
         reason, raw = self._reason(response, status)
-        return [*events, Finished(reason, raw, extras=rest(response, *_TOLD))]
+        return [*events, Finished(reason, raw, extras=rest(response, *TOLD))]
 
     def _reason(self, response: Json, status: str | None) -> tuple[Reason, str | None]:
         """Responses has only a status: why a completed answer ended follows from its parts."""
