@@ -13,6 +13,7 @@ import json
 import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ import uvicorn
 from adapters import simulator as sim
 from gateway.app import running
 from gateway.http.heads import BoundedHeads
+from gateway.http.known import KnownHeads
 from gateway.services.state import State
 from gateway.settings.load import Overrides, load
 
@@ -165,7 +167,7 @@ async def served(app: Any) -> AsyncIterator[str]:
     listener.bind(("127.0.0.1", 0))
     config = uvicorn.Config(
         app,
-        http=BoundedHeads,
+        http=partial(BoundedHeads, heads=KnownHeads()),  # type: ignore[arg-type]
         log_config=None,
         access_log=False,
         lifespan="off",

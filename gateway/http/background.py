@@ -6,6 +6,7 @@ from adapters.canonical.faults import Fault
 from adapters.wire.json import dumps
 from gateway.http.exchange import Exchange
 from gateway.http.following import EventStream, Reading, follow
+from gateway.http.line import lines
 from gateway.http.run_views import Rest, View, check_place
 from gateway.northbound.runs.background import BackgroundFrames
 from gateway.policy.auth import Principal
@@ -34,7 +35,7 @@ class BackgroundDoor:
         if not kept.asked.request.stream:
             shown = dumps(await self._background.shown(row))
             named = [(name.encode(), value.encode()) for name, value in headers.items()]
-            await self._exchange.answer(200, shown, named)
+            await self._exchange.answer(200, shown, lines(named))
             return
         frames = Rest(_view(await self._background.frames(row)), 0)
         self._state.live.discard(self._exchange)  # it goes on without its readers

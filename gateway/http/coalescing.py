@@ -15,6 +15,7 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from gateway.http.held import HeadsHeld
+from gateway.http.known import Known, KnownHeads, Whole, whole
 from gateway.http.line import LINE, Connection, Expecting, Line, Rung, Unframed
 
 _AHEAD = 256 * 1024
@@ -43,8 +44,9 @@ class Coalescing(Connection):
     cancelled with every call, and stayed in the loop's queue for a while.
 
     ``cycle`` is the line of the latest request, ``serving`` that of the one whose answer is under
-    way, or was the last. ``bare`` is a number where a chunk's first line was read and nothing of
-    the body since: so trailers are told from what has its own bound.
+    way, or was the last. ``heads`` are those that need no parser any more. ``bare`` is a number
+    where a chunk's first line was read and nothing of the body since: so trailers are told from
+    what has its own bound.
     """
 
     cycle: Any
@@ -53,6 +55,10 @@ class Coalescing(Connection):
     _idle_since: float | None = None
     _patience = LINGER
 
+    def __init__(self, *given: Any, heads: KnownHeads | None = None, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.heads = KnownHeads() if heads is None else heads
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self.held = HeadsHeld(transport, self.loop, self._hang_up)
         super().connection_made(self.held)  # type: ignore[arg-type]
@@ -60,6 +66,34 @@ class Coalescing(Connection):
         self.flow._is_writable_event = Rung(rung=True)
 
     def data_received(self, data: bytes) -> None:
+        """Serve a request whose head is known; read all else."""
+        last: Line | None = self.cycle
+        at_rest = last is not None and last.response_complete and not last.more_body
+        sent = whole(data) if at_rest and self.headers is _UNHEARD else None
+        known = None if sent is None else self.heads.find(sent.digest)
+        if sent is None:
+            self._read(data)
+        elif known is None:
+            self._read(data)
+            self._note(sent)
+        else:
+            self._idle_since = None
+            self.scope = known.again(self.server, self.client, self.app_state)
+            line = Line(self, keep_alive=True)
+            line.known, line.body, line.more_body = known, sent.body, False
+            line.message_event.set()
+            self._lead(line)
+
+    def _note(self, sent: Whole) -> None:
+        """What was just read may have been the one request that it looked like."""
+        line: Line = self.cycle
+        alone = type(line) is Line and line is self.serving and self.headers is _UNHEARD
+        if not alone or line.response_complete or not line.keep_alive:
+            return
+        if not line.more_body and line.body == sent.body:
+            line.known = Known(sent.digest, line.scope)
+
+    def _read(self, data: bytes) -> None:
         """Read on, as HTTP, whatever else a caller offers to speak."""
         rest: bytes | memoryview = data
         try:
@@ -115,8 +149,11 @@ class Coalescing(Connection):
             kind, keep_alive = Unframed, False
         elif self.expect_100_continue:
             kind = Expecting
-        line = kind(self, keep_alive=keep_alive)
-        scope["extensions"] = {LINE: line}  # type: ignore[dict-item]
+        self._lead(kind(self, keep_alive=keep_alive))
+
+    def _lead(self, line: Line) -> None:
+        """Lead a request to what answers it."""
+        self.scope["extensions"] = {LINE: line}  # type: ignore[dict-item]
         self.serve(line, self.app)
 
     def serve(self, line: Line, app: Any) -> None:

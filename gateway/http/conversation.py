@@ -19,7 +19,7 @@ from gateway.http.background import BackgroundDoor
 from gateway.http.ending import Ending
 from gateway.http.endpoint import MEGABYTE, Endpoint, is_strict
 from gateway.http.exchange import Exchange
-from gateway.http.headers import head_headers
+from gateway.http.headers import head_lines
 from gateway.http.middleware import INTERNAL
 from gateway.http.run_models import RUN_SECONDS, RunDoor
 from gateway.http.sink import BodySink, StreamSink
@@ -48,7 +48,7 @@ class Conversation(Endpoint):
         state = self._state
         runtime = state.runtime
         started, at = runtime.clock.monotonic(), runtime.clock.wall()
-        principal = state.keyring.authenticate(exchange.headers, at)
+        principal = self._caller(exchange, at)
         limit = int(runtime.snapshot.server.max_body_mb * MEGABYTE)
         body = await exchange.read(limit)
         limits = BodyLimits(choices=runtime.snapshot.server.max_n)
@@ -157,7 +157,7 @@ class Conversation(Endpoint):
             if ending.fault is not None:
                 await exchange.fail(ending.fault)
             return
-        headers = head_headers(outcome.head)
+        headers = head_lines(outcome.head)
         if isinstance(outcome.terminal, Failed):
             await exchange.fail(outcome.terminal.fault, headers)
             return

@@ -12,7 +12,7 @@ from typing import Any
 
 from gateway.http.body import Receive
 from gateway.http.exchange import Scope, Send
-from gateway.http.line import line_of
+from gateway.http.line import line_of, lines
 from gateway.http.middleware import App
 from gateway.services.state import State
 
@@ -48,7 +48,7 @@ class Cors:
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Answer a preflight, or let the page of a listed origin read the answer."""
-        origins = self._state.snapshot.server.cors
+        origins = self._state.runtime.snapshot.server.cors
         origin = _header(scope, b"origin") if origins else None
         if origin is None or not _listed(origin, origins):
             return self._app(scope, receive, send)
@@ -60,9 +60,10 @@ class Cors:
             (b"vary", b"Origin"),
         )
         line = line_of(scope)
-        if line is not None:
-            line.marks = (*marks, *line.marks)
-        return self._app(scope, receive, _Marked(send, marks))
+        if line is None:
+            return self._app(scope, receive, _Marked(send, marks))
+        line.marks = lines(marks) + line.marks
+        return self._app(scope, receive, send)
 
 
 class _Marked:

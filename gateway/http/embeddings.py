@@ -13,7 +13,7 @@ from gateway.flow.tracing import begin
 from gateway.http.ending import Ending
 from gateway.http.endpoint import MEGABYTE, Endpoint, is_strict
 from gateway.http.exchange import Exchange
-from gateway.http.headers import head_headers
+from gateway.http.headers import head_lines
 from gateway.northbound.embeddings import parse, write
 from gateway.services.aliases import resolve
 from gateway.services.state import State
@@ -28,7 +28,7 @@ class Embeddings(Endpoint):
     async def _serve(self, exchange: Exchange) -> None:
         runtime = self._state.runtime
         started, at = runtime.clock.monotonic(), runtime.clock.wall()
-        principal = self._state.keyring.authenticate(exchange.headers, at)
+        principal = self._caller(exchange, at)
         limit = int(runtime.snapshot.server.max_body_mb * MEGABYTE)
         body = await exchange.read(limit)
         asked, dropped = parse(body)
@@ -59,10 +59,10 @@ class Embeddings(Endpoint):
         try:
             outcome, answer = await embed(call, asked)
             ending.outcome = outcome
-            headers = head_headers(outcome.head)
+            head = head_lines(outcome.head)
             if isinstance(outcome.terminal, Failed) or answer is None:
                 assert isinstance(outcome.terminal, Failed)
-                await exchange.fail(outcome.terminal.fault, headers)
+                await exchange.fail(outcome.terminal.fault, head)
                 return
             data = write(answer, asked, call.alias.report_model)
         except Fault as fault:
@@ -73,4 +73,4 @@ class Embeddings(Endpoint):
             if ending.fault is not None:
                 await exchange.fail(ending.fault)
         else:
-            await exchange.answer(200, data, headers)
+            await exchange.answer(200, data, head)

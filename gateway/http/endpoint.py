@@ -14,6 +14,7 @@ from adapters.canonical.faults import Fault
 from adapters.canonical.parts import Dialect
 from gateway.http.body import Disconnected, Receive
 from gateway.http.exchange import Exchange, Scope, Send
+from gateway.policy.auth import Principal
 from gateway.services.state import State
 
 MEGABYTE = 1024 * 1024
@@ -43,6 +44,16 @@ class Endpoint(ABC):
         finally:
             exchange.unwatch()
             self._state.live.discard(exchange)
+
+    def _caller(self, exchange: Exchange, now: float) -> Principal:
+        """Who asks.
+
+        :raises Fault: ``unauthenticated``.
+        """
+        keyring = self._state.keyring
+        principal = keyring.principal(exchange.found(keyring.presented), now)
+        exchange.know()
+        return principal
 
     @abstractmethod
     async def _serve(self, exchange: Exchange) -> None:

@@ -8,21 +8,20 @@ requests that live longer than a moment, because most are over before a caller c
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any, TypeVar
 
 from adapters.canonical.faults import Fault
 from adapters.canonical.parts import Dialect
 from gateway.http.begun import Begun, begun
 from gateway.http.body import Receive, plain, read_body
-from gateway.http.line import line_of
+from gateway.http.known import decoded
+from gateway.http.line import line_of, lines, pairs
 from gateway.northbound.errors import envelope
 
 Scope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-Headers = list[tuple[bytes, bytes]]
-
-JSON = (b"content-type", b"application/json")
+T = TypeVar("T")
 
 FAILED = "failed"
 """Set in the request's ``state`` where a failure was told under a status that looks well."""
@@ -35,9 +34,11 @@ STALLED = 120.0
 
 
 class Exchange:
-    """A request: its headers (lower-case names), its id, and how to answer it."""
+    """A request: its headers (lower-case names), its id, and how to answer it. The ``head`` of an
+    answer are :func:`gateway.http.line.lines`."""
 
     __slots__ = (
+        "_known",
         "_line",
         "_receive",
         "_send",
@@ -59,13 +60,12 @@ class Exchange:
         self.scope = scope
         self.id: str = scope["state"]["request_id"]
         self.dialect = dialect
-        self.headers = {
-            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
-        }
         self.started = False
         self.gone = False
         self.status = 0
-        self._line = line_of(scope)
+        self._line = line = line_of(scope)
+        self._known = known = None if line is None else line.known
+        self.headers = decoded(scope["headers"]) if known is None else known.headers
         self._receive = receive
         self._send = send
         self._sending: Begun | None = None
@@ -86,10 +86,20 @@ class Exchange:
             return await read_body(self._receive, self.headers, limit)
         return plain(body, self.headers, limit)
 
+    def found(self, make: Callable[[Mapping[str, str]], T]) -> T:
+        """What ``make`` makes of the headers, which a head that came before need not be asked."""
+        return make(self.headers) if self._known is None else self._known.found(make)
+
+    def know(self) -> None:
+        """Know the request's head when it comes again: by then nobody reads credentials, but for
+        what was :meth:`found` of them."""
+        if self._line is not None:
+            self._line.keep()
+
     def forget(self) -> None:
         """Let go of the request's headers: nobody asks again, and a stream may be open for long."""
-        self.headers.clear()
-        self.scope["headers"].clear()
+        self.headers = {}
+        self.scope["headers"] = []
 
     # the watch
 
@@ -144,16 +154,16 @@ class Exchange:
 
     # the answer
 
-    async def start(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
+    async def start(self, status: int, head: bytes) -> None:
         """Send status and headers of an answer whose length is not known."""
         self.started = True
         self.status = status
-        if self._line is None or not self._line.start(status, headers):
-            await self._start(status, headers)
+        if self._line is None or not self._line.start(status, head):
+            await self._start(status, head)
 
-    async def _start(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
-        message = {"type": "http.response.start", "status": status, "headers": list(headers)}
-        await self._send(message)
+    async def _start(self, status: int, head: bytes) -> None:
+        headers = pairs(head)
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
 
     async def write(self, data: bytes, *, more: bool) -> None:
         """Send body bytes; waits while the caller reads slowly."""
@@ -180,29 +190,27 @@ class Exchange:
         finally:
             stalled.cancel()
 
-    async def answer(
-        self, status: int, data: bytes, headers: Iterable[tuple[bytes, bytes]] = ()
-    ) -> None:
+    async def answer(self, status: int, data: bytes, head: bytes = b"") -> None:
         """One whole JSON answer."""
         self.started = True
         self.status = status
-        every = [JSON, (b"content-length", b"%d" % len(data)), *headers]
-        if self._line is None or not self._line.answer(status, every, data):
-            await self._start(status, every)
+        head = b"content-type: application/json\r\ncontent-length: %d\r\n%b" % (len(data), head)
+        if self._line is None or not self._line.answer(status, head, data):
+            await self._start(status, head)
             await self.write(data, more=False)
 
     def failed(self) -> None:
         """The answer under way ends in a failure, told in-band."""
         self.scope["state"][FAILED] = True
 
-    async def fail(self, fault: Fault, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
-        """One error answer in the caller's dialect; ``headers`` win over the fault's own."""
+    async def fail(self, fault: Fault, head: bytes = b"") -> None:
+        """One error answer in the caller's dialect; what is in ``head`` wins over the fault's
+        own headers."""
         reply = envelope(fault, self.dialect, self.id)
-        given = list(headers)
-        taken = {b"content-type", *(name for name, _ in given)}
+        taken = {b"content-type", *(name for name, _ in pairs(head))}
         own = [
             (name.encode(), value.encode("latin-1", "replace"))
             for name, value in reply.headers.items()
             if name.encode() not in taken
         ]
-        await self.answer(reply.status, reply.body, [*own, *given])
+        await self.answer(reply.status, reply.body, lines(own) + head)

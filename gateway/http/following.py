@@ -18,6 +18,7 @@ from adapters.canonical.record import record
 from gateway.http.body import Receive
 from gateway.http.exchange import Exchange, Scope, Send
 from gateway.http.headers import SSE
+from gateway.http.line import lines
 from gateway.northbound.runs.shown import PING, RETRY, event_frame
 from gateway.runs.hub import Told
 from gateway.runs.tail import Tail, following
@@ -94,7 +95,7 @@ async def _left(reading: Reading) -> None:
 async def _write(state: State, exchange: Exchange, tail: Tail, reading: Reading) -> None:
     ping = state.snapshot.server.ping_seconds
     own = [(name.encode(), value.encode()) for name, value in reading.headers.items()]
-    await exchange.start(200, [*SSE, *own])
+    await exchange.start(200, SSE + lines(own))
     await _send(exchange, PING)  # proxies and clients see at once that there is a stream
     opening = reading.opening
     while not tail.ended and not state.draining:

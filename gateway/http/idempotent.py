@@ -17,6 +17,7 @@ from typing import Any
 from adapters.canonical.faults import Fault
 from gateway.http.body import Disconnected, Receive, read_raw
 from gateway.http.exchange import FAILED, Exchange, Scope, Send
+from gateway.http.line import line_of, lines
 from gateway.http.middleware import App, dialect_of
 from gateway.observe.lines import Access
 from gateway.policy.auth import Principal
@@ -24,7 +25,7 @@ from gateway.services.idempotency import Asking, Running
 from gateway.services.recording import Head, Reader
 from gateway.services.state import State
 
-HEADER = b"idempotency-key"
+HEADER = "idempotency-key"
 LONGEST_KEY = 255
 
 NEVER = re.compile(r"/admin(/.*)?|.*/stream-tokens")
@@ -117,7 +118,7 @@ async def _tell(exchange: Exchange, running: Running, reader: Reader) -> None:
             (b"idempotent-replayed", b"true"),
             (b"x-gateway-original-request", running.original.encode()),
         ]
-    await exchange.start(head.status, headers)
+    await exchange.start(head.status, lines(headers))
     while (frame := await reader.next()) is not None:
         await exchange.write(frame.data, more=frame.more)
 
@@ -169,12 +170,15 @@ def _lasting(headers: list[tuple[bytes, bytes]]) -> dict[str, str]:
 
 def _key(scope: Scope) -> str | None:
     """The caller's key, if this request may have one."""
+    line = line_of(scope)
+    if line is not None and line.known is not None and HEADER not in line.known.headers:
+        return None
     if scope["type"] != "http" or scope["method"] != "POST":
         return None
     if scope["path"] in ITS_OWN:
         return None
     for name, value in scope["headers"]:
-        if name == HEADER:
+        if name == HEADER.encode():
             kept = NEVER.fullmatch(scope["path"]) is None
             return str(value.decode("latin-1")) if kept else None
     return None

@@ -13,6 +13,7 @@ from gateway.http.background import background_stream
 from gateway.http.body import read_body
 from gateway.http.deps import Caller, Gateway
 from gateway.http.headers import SSE
+from gateway.http.line import pairs
 from gateway.northbound.conversations import Page, parse_change, parse_items, parse_new
 from gateway.northbound.openai_responses import RESPONSES
 from gateway.policy.admit import admit
@@ -69,7 +70,7 @@ async def response(
     if row is not None:
         return await background_stream(state, kept.background, row, starting_after)
     frames = await kept.stream(response_id, starting_after)
-    headers = {name.decode(): value.decode() for name, value in SSE}
+    headers = {name.decode(): value.decode() for name, value in pairs(SSE)}
     return Response(frames, headers=headers)
 
 

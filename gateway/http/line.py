@@ -18,6 +18,7 @@ from uvicorn.protocols.http.httptools_impl import (
 )
 
 from gateway.http.held import HeadsHeld
+from gateway.http.known import Known, KnownHeads
 
 LINE = "gateway.line"
 """The extension of the ASGI scope that holds a request's :class:`Line`."""
@@ -35,7 +36,18 @@ class Connection(HttpToolsProtocol):
     """
 
     held: HeadsHeld
+    heads: KnownHeads
     watched: Line | None = None
+    _own: tuple[list[Header], bytes] = ([], b"")
+
+    def own(self) -> bytes:
+        """The :func:`lines` of the server's own headers; it makes new ones each second."""
+        headers, told = self._own
+        if headers is not self.server_state.default_headers:
+            headers = self.server_state.default_headers
+            told = lines(headers)
+            self._own = headers, told
+        return told
 
 
 class Line(RequestResponseCycle):
@@ -46,29 +58,42 @@ class Line(RequestResponseCycle):
     where ASGI's ``send`` is to be used: it knows how to wait for a slow caller, and what is no
     proper order of events. Both may be used in turn.
 
-    ``marks`` are headers of every answer, whatever its door says; ``body`` is what has come of the
-    request's, a :class:`bytearray` once it came in more than one piece.
+    ``known`` is what is known of the request's head; ``body`` what has come of its body, a
+    :class:`bytearray` once it came in more than one piece. ``marks`` are :func:`lines` of every
+    answer, whatever its door says.
     """
 
-    body: Any
+    body: Any = b""
+    known: Known | None = None
+    marks: bytes = b""
+    more_body = True
+    disconnected = False
+    response_started = False
+    response_complete = False
+    waiting_for_100_continue = False
+    chunked_encoding: bool | None = None
+    expected_content_length = 0
+    _left: Left | None = None
 
     def __init__(self, protocol: Connection, *, keep_alive: bool) -> None:
-        super().__init__(
-            scope=protocol.scope,
-            transport=protocol.transport,
-            flow=protocol.flow,
-            logger=protocol.logger,
-            access_logger=protocol.access_logger,
-            access_log=protocol.access_log,
-            default_headers=protocol.server_state.default_headers,
-            message_event=Rung(),
-            expect_100_continue=protocol.expect_100_continue,
-            keep_alive=keep_alive,
-            on_response=protocol.on_response_complete,
-        )
+        self.scope = protocol.scope
+        self.flow = protocol.flow
+        self.keep_alive = keep_alive
+        self.message_event = Rung()
         self._protocol = protocol
-        self._left: Left | None = None
-        self.marks: tuple[Header, ...] = ()
+
+    def __getattr__(self, name: str) -> Any:
+        """What only ASGI's messages need is the connection's own matter."""
+        return getattr(self._protocol, name)
+
+    @property
+    def default_headers(self) -> list[Header]:  # type: ignore[override]
+        """The server's own headers, as they are now."""
+        return self._protocol.server_state.default_headers
+
+    def on_response(self) -> None:
+        """The answer is complete."""
+        self._protocol.on_response_complete()
 
     # the caller
 
@@ -100,24 +125,34 @@ class Line(RequestResponseCycle):
         self.message_event.clear()
         return body
 
+    def keep(self) -> None:
+        """Know this request's head when it comes again."""
+        if self.known is not None and not self.known.kept:
+            self._protocol.heads.keep(self.known)
+
     # the answer
 
-    def answer(self, status: int, headers: Iterable[Header], body: bytes) -> bool:
-        """A whole answer; its length is among ``headers``, whose names are in lower case."""
+    async def send(self, message: Any) -> None:
+        """As uvicorn's, with the marks."""
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message.get("headers", ()), *pairs(self.marks)]}
+        await super().send(message)
+
+    def answer(self, status: int, head: bytes, body: bytes) -> bool:
+        """A whole answer; its length is among the :func:`lines` of its ``head``."""
         if self.response_started or self.flow.write_paused:
             return False
-        head = self._head(status, headers)
         self.response_started = True
         if not self.disconnected:
-            self._protocol.held.send(head + b"\r\n" + body)
+            self._protocol.held.send(b"%b\r\n%b" % (self._head(status, head), body))
             self._complete()
         return True
 
-    def start(self, status: int, headers: Iterable[Header]) -> bool:
+    def start(self, status: int, head: bytes) -> bool:
         """The head of an answer whose length is not known."""
         if self.response_started or self.flow.write_paused or status in _BODILESS:
             return False
-        head = self._head(status, headers)
+        head = self._head(status, head)
         self.response_started = self.chunked_encoding = True
         self.waiting_for_100_continue = False
         if not self.disconnected:
@@ -136,14 +171,10 @@ class Line(RequestResponseCycle):
             self._complete()
         return True
 
-    def _head(self, status: int, headers: Iterable[Header]) -> bytes:
+    def _head(self, status: int, head: bytes) -> bytes:
         """Status and headers; what ends them is still to come."""
-        every = [*self.default_headers, *headers, *self.marks]
-        names, values = zip(*every, strict=True)
-        if HEADER_RE.search(b"".join(names)) or HEADER_VALUE_RE.search(b"".join(values)):
-            raise ValueError("a header's name or value holds what none may hold")
-        lines = b"".join([b"%b: %b\r\n" % header for header in every])
-        return STATUS_LINE[status] + lines + (b"" if self.keep_alive else b"connection: close\r\n")
+        end = b"" if self.keep_alive else b"connection: close\r\n"
+        return b"%b%b%b%b%b" % (STATUS_LINE[status], self._protocol.own(), head, self.marks, end)
 
     def _complete(self) -> None:
         self.response_complete = True
@@ -159,6 +190,8 @@ class Expecting(Line):
     Answered before that, nobody knows whether the body still comes or another request does, so
     the connection ends (RFC 9110, section 10.1.1).
     """
+
+    waiting_for_100_continue = True
 
     def __init__(self, protocol: Connection, *, keep_alive: bool) -> None:
         super().__init__(protocol, keep_alive=False)
@@ -176,18 +209,13 @@ class Unframed(Line):
 
     _endless = False
 
-    def __init__(self, protocol: Connection, *, keep_alive: bool) -> None:
-        super().__init__(protocol, keep_alive=keep_alive)
-        self.waiting_for_100_continue = False
-
-    def start(self, status: int, headers: Iterable[Header]) -> bool:
+    def start(self, status: int, head: bytes) -> bool:
         """The head of an answer that the end of the connection ends."""
         if self.response_started or self.flow.write_paused or status in _BODILESS:
             return False
-        head = self._head(status, headers)
         self.response_started = self._endless = True
         if not self.disconnected:
-            self._protocol.held.write(head + b"\r\n")
+            self._protocol.held.write(self._head(status, head) + b"\r\n")
         return True
 
     def put(self, data: bytes, *, more: bool) -> bool:
@@ -206,7 +234,7 @@ class Unframed(Line):
         await self.flow.drain()
         kind = message["type"]
         if kind == "http.response.start" and self._is_endless(message):
-            self.start(message["status"], message["headers"])
+            self.start(message["status"], lines(message["headers"]))
         elif kind == "http.response.body" and self._endless and not self.response_complete:
             self.put(message.get("body", b""), more=message.get("more_body", False))
         else:
@@ -225,6 +253,25 @@ class Rung(asyncio.Event):
     def __init__(self, *, rung: bool = False) -> None:
         self._waiters: Any = []
         self._value = rung
+
+
+def lines(headers: Iterable[Header]) -> bytes:
+    """Headers as they stand in an answer; their names are in lower case.
+
+    :raises ValueError: for a name or a value that holds what none may hold.
+    """
+    told = b""
+    for name, value in headers:
+        if HEADER_RE.search(name) or HEADER_VALUE_RE.search(value):
+            raise ValueError("a header's name or value holds what none may hold")
+        told += b"%b: %b\r\n" % (name, value)
+    return told
+
+
+def pairs(told: bytes) -> list[Header]:
+    """The headers that :func:`lines` has made ``told`` of."""
+    named = [line.partition(b": ") for line in told.split(b"\r\n")[:-1]]
+    return [(name, value) for name, _, value in named]
 
 
 def line_of(scope: MutableMapping[str, Any]) -> Line | None:

@@ -14,7 +14,7 @@ from adapters.canonical.faults import Fault
 from adapters.canonical.parts import Dialect
 from gateway.http.body import Receive
 from gateway.http.exchange import Scope, Send
-from gateway.http.line import line_of
+from gateway.http.line import line_of, pairs
 from gateway.northbound.errors import envelope
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -44,15 +44,14 @@ class Front:
             scope["path"] = scope["path"].removeprefix(self._root)
         signature = _signature(request_id, dialect_of(scope["path"]))
         line = line_of(scope)
-        if line is not None:
-            line.marks = signature
-        watched = _Started(send, signature)
+        signed = _Signed(send, signature) if line is None else line
+        signed.marks = signature
         try:
-            await self._app(scope, receive, watched)
+            await self._app(scope, receive, signed.send)
         except Exception as error:
             log.exception("request %s failed", request_id, exc_info=error)
-            if not (watched.started if line is None else line.response_started):
-                await _apologise(scope, watched, request_id)
+            if not signed.response_started:
+                await _apologise(scope, signed.send, request_id)
         finally:
             scope.pop("extensions", None)  # the scope and its line hold each other
 
@@ -76,31 +75,30 @@ class Direct:
         return (self._app if door is None else door)(scope, receive, send)
 
 
-Signature = tuple[tuple[bytes, bytes], ...]
-
-
-def _signature(request_id: str, dialect: Dialect) -> Signature:
+def _signature(request_id: str, dialect: Dialect) -> bytes:
     """The headers with the request's id: Anthropic's clients look for a name of their own."""
     named = request_id.encode()
     if dialect == "anthropic-messages":
-        return (b"x-request-id", named), (b"request-id", named)
-    return ((b"x-request-id", named),)
+        return b"x-request-id: %b\r\nrequest-id: %b\r\n" % (named, named)
+    return b"x-request-id: %b\r\n" % named
 
 
-class _Started:
-    """Remembers whether an answer has begun, and signs it."""
+class _Signed:
+    """What a line does for the requests of the gateway's own server: it remembers whether an
+    answer has begun, and marks it."""
 
-    __slots__ = ("_send", "_signature", "started")
+    __slots__ = ("_send", "marks", "response_started")
 
-    def __init__(self, send: Send, signature: Signature) -> None:
+    def __init__(self, send: Send, marks: bytes) -> None:
         self._send = send
-        self._signature = signature
-        self.started = False
+        self.marks = marks
+        self.response_started = False
 
-    def __call__(self, message: MutableMapping[str, Any]) -> Awaitable[None]:
+    def send(self, message: MutableMapping[str, Any]) -> Awaitable[None]:
+        """Pass a message on."""
         if message["type"] == "http.response.start":
-            self.started = True
-            message["headers"] = [*message["headers"], *self._signature]
+            self.response_started = True
+            message["headers"] = [*message["headers"], *pairs(self.marks)]
         return self._send(message)
 
 

@@ -13,8 +13,9 @@ from adapters.canonical.events import Failed
 from adapters.canonical.faults import Fault
 from adapters.wire.json import loads
 from gateway.http.endpoint import is_strict
-from gateway.http.exchange import Exchange, Headers
+from gateway.http.exchange import Exchange
 from gateway.http.headers import SSE
+from gateway.http.line import lines
 from gateway.http.sink import BodySink, StreamSink
 from gateway.northbound.base import Envelope, Northbound
 from gateway.northbound.runs.answer import RunAnswer
@@ -27,7 +28,7 @@ from gateway.store.runs import RunRow
 
 RUN_SECONDS = 3600.0
 """Seconds for which a run may hold the conversation that it answers in."""
-NEVER_AGAIN = (b"x-should-retry", b"false")
+NEVER_AGAIN = b"x-should-retry: false\r\n"
 """The vendors' SDKs send a failed request again by themselves; here that would be another run, and
 its tools would act once more."""
 CHOICES = {"hide": False, "reasoning": True}
@@ -92,27 +93,27 @@ class RunDoor:
         own = [(b"x-gateway-run", row.birth.id.encode())]
         if dropped:
             own.append((b"x-gateway-dropped", ", ".join(dropped).encode("latin-1", "replace")))
-        await self._tell(principal, row, own)
+        await self._tell(principal, row, lines(own))
 
-    async def _tell(self, principal: Principal, row: RunRow, headers: Headers) -> None:
+    async def _tell(self, principal: Principal, row: RunRow, head: bytes) -> None:
         self._exchange.watch()
         try:
             with following(self._state.runs.ledger, row.birth.id, 0) as tail:
                 if self._asked.request.stream:
-                    await self._stream(tail, headers)
+                    await self._stream(tail, head)
                 else:
-                    await self._whole(row.birth.id, tail, headers)
+                    await self._whole(row.birth.id, tail, head)
         except asyncio.CancelledError:
             fault = self._exchange.stopped()
             if fault is None and self._cancels:
                 ending = self._state.runs.cancel(principal, row.birth.id, "disconnect")
                 await asyncio.shield(ending)
             if fault is not None and not self._exchange.started:
-                await self._exchange.fail(fault, [*headers, NEVER_AGAIN])
+                await self._exchange.fail(fault, head + NEVER_AGAIN)
 
-    async def _stream(self, tail: Tail, headers: Headers) -> None:
+    async def _stream(self, tail: Tail, head: bytes) -> None:
         ping = self._state.snapshot.server.ping_seconds
-        await self._exchange.start(200, [*SSE, *headers])
+        await self._exchange.start(200, SSE + head)
         encoder = self._northbound.encoder(self._envelope)
         sink = StreamSink(self._exchange, encoder, ping=ping, held=False)
         try:
@@ -131,7 +132,7 @@ class RunDoor:
         finally:
             sink.close()
 
-    async def _whole(self, run_id: str, tail: Tail, headers: Headers) -> None:
+    async def _whole(self, run_id: str, tail: Tail, head: bytes) -> None:
         sink = BodySink()
         while self._answer.terminal is None:
             for told in await tail.read(self._state.snapshot.server.ping_seconds):
@@ -139,13 +140,13 @@ class RunDoor:
             if self._answer.rests:
                 fault = waiting(await self._state.runs.row(run_id, None))
                 if fault is not None:
-                    await self._exchange.fail(fault, [*headers, NEVER_AGAIN])
+                    await self._exchange.fail(fault, head + NEVER_AGAIN)
                     return
         terminal = self._answer.terminal
         if isinstance(terminal, Failed):
-            await self._exchange.fail(terminal.fault, [*headers, NEVER_AGAIN])
+            await self._exchange.fail(terminal.fault, head + NEVER_AGAIN)
             return
         body = self._northbound.whole(sink.completion(terminal), self._envelope)
         if self._kept.keeps:
             await self._kept.keep(loads(body))
-        await self._exchange.answer(200, body, headers)
+        await self._exchange.answer(200, body, head)

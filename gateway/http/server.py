@@ -14,12 +14,14 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import uvicorn
 
 from adapters.canonical.faults import Fault
 from gateway.http.exchange import STALLED
 from gateway.http.heads import BoundedHeads
+from gateway.http.known import KnownHeads
 from gateway.http.middleware import App
 from gateway.services.reloading import at_next_start
 from gateway.services.state import State
@@ -43,7 +45,7 @@ class Server(uvicorn.Server):
         server = state.snapshot.server
         config = uvicorn.Config(
             app,
-            http=BoundedHeads,
+            http=partial(BoundedHeads, heads=KnownHeads()),  # type: ignore[arg-type]
             ws="none",
             log_config=None,
             access_log=False,

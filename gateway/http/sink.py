@@ -13,7 +13,7 @@ from adapters.canonical.completion import Completion, fold
 from adapters.canonical.events import Event, Failed, Terminal, TextRun
 from gateway.flow.context import Head
 from gateway.http.exchange import Exchange
-from gateway.http.headers import SSE, head_headers
+from gateway.http.headers import SSE, head_lines
 from gateway.northbound.base import StreamEncoder
 
 Keep = Callable[[Mapping[str, Any]], Awaitable[None]]
@@ -108,7 +108,7 @@ class StreamSink:
         """
         self.close()
         if isinstance(terminal, Failed) and not self._exchange.started:
-            await self._exchange.fail(terminal.fault, head_headers(self._head))
+            await self._exchange.fail(terminal.fault, head_lines(self._head))
             return
         if isinstance(terminal, Failed):
             self._exchange.failed()
@@ -127,7 +127,7 @@ class StreamSink:
     async def _write(self, data: bytes, *, more: bool) -> None:
         self._writing = True
         if not self._exchange.started:
-            await self._exchange.start(200, [*SSE, *head_headers(self._head)])
+            await self._exchange.start(200, SSE + head_lines(self._head))
         await self._exchange.write(data, more=more)
         self._last = self._loop.time()
         self._writing = False

@@ -93,20 +93,27 @@ class Keyring:
         told.update(key.encode("utf-8", "surrogatepass"))
         return told.digest()
 
+    def presented(self, headers: Mapping[str, str]) -> bytes | None:
+        """The :meth:`digest` of the key that a caller presents."""
+        key = bearer(headers)
+        return None if key is None else self.digest(key)
+
     def authenticate(self, headers: Mapping[str, str], now: float) -> Principal:
-        """The principal behind the presented key.
+        """The principal behind the presented key; raises as :meth:`principal` does."""
+        return self.principal(self.presented(headers), now)
+
+    def principal(self, presented: bytes | None, now: float) -> Principal:
+        """The principal behind a key that was :meth:`presented`.
 
         :raises Fault: ``unauthenticated`` without a key, with a wrong or an expired one.
         """
-        key = bearer(headers)
-        if key is None:
+        if presented is None:
             raise Fault(
                 "unauthenticated",
                 "No API key was sent. Send it as 'Authorization: Bearer KEY' or 'x-api-key: KEY'.",
                 code="missing_api_key",
             )
-        found = self.digest(key)
-        principal = self._file.get(found) or self._stored.get(found)
+        principal = self._file.get(presented) or self._stored.get(presented)
         if principal is None:
             raise Fault(
                 "unauthenticated",

@@ -59,7 +59,7 @@ class Door:
             more = message["more_body"]
             self.pieces += 1
         size = b"%d" % len(self.body)
-        assert line.answer(200, [(b"content-length", b"%d" % len(size))], size)
+        assert line.answer(200, b"content-length: %d\r\n" % len(size), size)
 
 
 def served(door: Door) -> tuple[BoundedHeads, Socket]:

@@ -1,0 +1,105 @@
+"""Heads that come again: one client's calls differ in their bodies, and in little else.
+
+The line and the headers of its calls are the same bytes but for the number in ``content-length``.
+So they are parsed once, and from then on known by their digest, with what was found out of them.
+What is kept holds no credentials, so that a key that was taken away is nowhere. Must not know what
+is served.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from hashlib import sha256
+from secrets import token_bytes
+from typing import Any, NamedTuple, TypeVar
+
+T = TypeVar("T")
+
+LONGEST = 1_900
+"""Bytes of a head that is known again. Of longer data :mod:`hashlib` lets other threads run
+meanwhile; getting the turn back takes longer than to parse."""
+
+MOST = 256
+"""Heads that a server knows."""
+
+CREDENTIALS = frozenset({b"authorization", b"x-api-key", b"proxy-authorization", b"cookie"})
+
+_ITS_OWN = CREDENTIALS | {b"content-length"}
+"""Headers that are not kept."""
+
+_SPELLINGS = (b"\r\nContent-Length: ", b"\r\ncontent-length: ")
+_SALT = token_bytes(32)
+
+
+def decoded(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Headers as text."""
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
+
+
+class Whole(NamedTuple):
+    """A request that came in one piece: the digest of its head without its length, and its body."""
+
+    digest: bytes
+    body: bytes
+
+
+def whole(data: bytes) -> Whole | None:
+    """``data`` cut in two, if it looks like one request with a length. Nothing is parsed, so that
+    only tells which request it is if it is one."""
+    end = data.find(b"\r\n\r\n", 0, LONGEST) + 4
+    for spelling in _SPELLINGS:
+        at = data.find(spelling, 0, end)
+        if at > 0:
+            first = at + len(spelling)
+            last = data.find(b"\r", first)
+            if data[first:last] != b"%d" % (len(data) - end):
+                return None
+            head = b"%b%b\0%b" % (_SALT, data[:first], data[last:end])
+            return Whole(sha256(head).digest(), data[end:])
+    return None
+
+
+class Known:
+    """A head: its part of the ASGI scope, its headers as text, and what readers made of them.
+
+    :param scope: of a request with this head.
+    """
+
+    __slots__ = ("_found", "digest", "headers", "kept", "scope")
+
+    def __init__(self, digest: bytes, scope: Mapping[str, Any]) -> None:
+        self.digest = digest
+        self.scope = {**scope}
+        self.headers = decoded(scope["headers"])
+        self.kept = False
+        self._found: dict[Callable[[Mapping[str, str]], Any], Any] = {}
+
+    def again(self, server: Any, client: Any, state: Mapping[str, Any]) -> Any:
+        """The scope of another request, on another connection maybe."""
+        return {**self.scope, "server": server, "client": client, "state": {**state}}
+
+    def found(self, make: Callable[[Mapping[str, str]], T]) -> T:
+        """What ``make`` makes of the headers; it is called for the first of these requests."""
+        if make not in self._found:
+            self._found[make] = make(self.headers)
+        made: T = self._found[make]
+        return made
+
+
+class KnownHeads:
+    """The heads that one server knows, the oldest first. ``find`` gives the one with a digest."""
+
+    __slots__ = ("_known", "find")
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, Known] = {}
+        self.find = self._known.get
+
+    def keep(self, known: Known) -> None:
+        """Know it from now on, by what was found of it until now."""
+        headers = [header for header in known.scope["headers"] if header[0] not in _ITS_OWN]
+        known.scope["headers"], known.headers = headers, decoded(headers)
+        known.kept = True
+        while len(self._known) >= MOST:
+            del self._known[next(iter(self._known))]
+        self._known[known.digest] = known

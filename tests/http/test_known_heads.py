@@ -1,0 +1,320 @@
+"""A head that comes again is not parsed again, and nobody can tell: what is served is the same, at
+whatever places the bytes are cut, and nothing of a key is kept."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import json
+import random
+from collections.abc import AsyncIterator
+from functools import partial
+from itertools import accumulate, pairwise
+from typing import Any
+
+import pytest
+import uvicorn
+
+from gateway.http.heads import BoundedHeads
+from gateway.http.known import CREDENTIALS, LONGEST, MOST, Known, KnownHeads, whole
+from gateway.http.line import line_of
+from gateway.http.server import listening
+from tests.harness import ADMIN, KEY, Harness
+from tests.raw import CHAT, Wire, asking, dialled, post
+
+NOT_TOLD = CREDENTIALS | {b"content-length"}
+
+
+class Echo:
+    """Tells each request as it was understood; ``again`` counts those whose head was known."""
+
+    def __init__(self) -> None:
+        self.again = 0
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        line = line_of(scope)
+        assert line is not None
+        self.again += line.known is not None and line.known.kept
+        line.keep()
+        body, more = b"", True
+        while more:
+            message = await receive()
+            more = message.get("more_body", False)
+            body += message["body"]
+        told = {
+            name: scope[name] for name in sorted({*scope} - {"extensions", "headers", "client"})
+        }
+        headers = [header for header in scope["headers"] if header[0] not in NOT_TOLD]
+        client = f"{scope['client'][0]} {line.keep_alive} {line.waiting_for_100_continue}"
+        data = repr((told, headers, client, body)).encode()
+        head = [(b"content-length", b"%d" % len(data))]
+        await send({"type": "http.response.start", "status": 200, "headers": head})
+        await send({"type": "http.response.body", "body": data})
+
+
+@contextlib.asynccontextmanager
+async def echoing(app: Any, heads: KnownHeads) -> AsyncIterator[str]:
+    """``app`` behind the gateway's protocol; its URL."""
+    with listening("127.0.0.1", 0) as listener:
+        http: Any = partial(BoundedHeads, heads=heads)
+        server = uvicorn.Server(uvicorn.Config(app, http=http, log_config=None, lifespan="off"))
+        server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign]
+        task = asyncio.create_task(server.serve(sockets=[listener]))
+        while not server.started:
+            await asyncio.sleep(0.005)
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        server.should_exit = True
+        await task
+
+
+class Forgetful(KnownHeads):
+    """Knows nothing, so that everything is parsed."""
+
+    def keep(self, known: Known) -> None:
+        pass
+
+
+LINES = [
+    "Host: x",
+    "host: y:80",
+    "User-Agent:   spaced out \t ",
+    "X-Empty:",
+    "x-twice: 1",
+    "X-Twice: 2",
+    "Authorization: Bearer some-key",
+    "x-api-key: some-other-key",
+    "Cookie: a=b",
+    "x-latin: gr\xfc\xdfe",
+    "Accept: */*",
+    "Connection: keep-alive",
+    "X-Content-Length: 7",
+    "x-nested: a, Content-Length: 3",
+]
+ODD = ["Connection: close", "Expect: 100-continue", "Upgrade: h2c", "Transfer-Encoding: chunked"]
+PATHS = ["/", "/v1/a", "/a%20b?c=%64&d", "/?", "*", "/ü".encode().decode("latin-1")]
+
+
+def head(chance: random.Random, *more: str) -> str:
+    """The line and headers of a request, its length as ``{size}``."""
+    method = chance.choice(["POST", "POST", "PUT", "OPTIONS"])
+    length = chance.choice(["Content-Length: {size}", "content-length: {size}"])
+    lines = [*chance.sample(LINES, chance.randint(0, 6)), *more, length]
+    chance.shuffle(lines)
+    version = chance.choice(["1.1"] * 9 + ["1.0"])
+    return "\r\n".join([f"{method} {chance.choice(PATHS)} HTTP/{version}", *lines, "", ""])
+
+
+def request(head: str, body: bytes) -> bytes:
+    return head.replace("{size}", str(len(body))).encode("latin-1") + body
+
+
+async def answers(url: str, pieces: list[bytes], *, waits: bool) -> list[bytes]:
+    """What a connection answers, until it ends; ``waits`` for each answer before the next piece."""
+    told = []
+    async with dialled(url) as wire:
+        for piece in pieces:
+            with contextlib.suppress(ConnectionError):
+                await wire.send(piece)
+            if waits:
+                told.append(await _answer(wire))
+            else:
+                await asyncio.sleep(0.003)  # a packet of its own
+        with contextlib.suppress(ConnectionError, OSError):
+            wire.writer.write_eof()
+            told.append(await wire.rest())
+    return told
+
+
+async def _answer(wire: Wire) -> bytes:
+    with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+        while (got := await wire.head()).status < 200:
+            pass
+        return await wire.reader.readexactly(int(got.headers["content-length"]))
+    return b""
+
+
+async def test_what_is_known_is_served_as_what_is_parsed() -> None:
+    """Calls one after the other, each whole: the ordinary client, and odd ones among them."""
+    chance, knowing, parsing = random.Random(1), Echo(), Echo()
+    async with echoing(knowing, KnownHeads()) as fast, echoing(parsing, Forgetful()) as slow:
+        for turn in range(60):
+            odd = chance.sample(ODD, 1) if turn % 4 == 0 else []
+            heads = [head(chance, *odd), head(chance)]
+            sent = [
+                request(chance.choice(heads), chance.randbytes(chance.choice([0, 1, 9, 10, 70000])))
+                for _ in range(8)
+            ]
+            parsed = await answers(slow, sent, waits=True)
+            ports = [url.rpartition(":")[2].encode() for url in (fast, slow)]
+            for _ in range(2):
+                known = await answers(fast, sent, waits=True)
+                assert [told.replace(*ports) for told in known] == parsed, sent
+    assert parsing.again == 0
+    assert knowing.again > 150, "these were parsed, all the same"
+
+
+async def test_cut_anywhere_it_is_what_is_parsed() -> None:
+    chance, knowing = random.Random(2), Echo()
+    async with echoing(knowing, KnownHeads()) as fast, echoing(Echo(), Forgetful()) as slow:
+        for _ in range(40):
+            one = head(chance).replace("HTTP/1.0", "HTTP/1.1")
+            calls = [request(one, chance.randbytes(chance.randint(0, 40))) for _ in range(8)]
+            data, ends = b"".join(calls), list(accumulate(map(len, calls)))
+            cuts = chance.sample(range(ends[2], len(data)), 4)
+            places = sorted({*ends[:3], *chance.sample(ends[:-1], 4), *cuts} - {0, len(data)})
+            pieces = [data[a:b] for a, b in pairwise([0, *places, len(data)])]
+            known = b"".join(await answers(fast, pieces, waits=False))
+            parsed = b"".join(await answers(slow, pieces, waits=False))
+            ports = [url.rpartition(":")[2].encode() for url in (fast, slow)]
+            assert undated(known).replace(*ports) == undated(parsed), pieces
+    assert knowing.again > 20
+
+
+def undated(told: bytes) -> list[bytes] | bytes:
+    return b"\r\n".join(line for line in told.split(b"\r\n") if not line.startswith(b"date:"))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"POST / HTTP/1.1\r\nContent-Length: 1\r\n\r\n",
+        b"POST / HTTP/1.1\r\nContent-Length: 1\r\n\r\nab",
+        b"POST / HTTP/1.1\r\nContent-Length: 01\r\n\r\na",
+        b"POST / HTTP/1.1\r\nContent-Length: +1\r\n\r\na",
+        b"POST / HTTP/1.1\r\nContent-Length: 1 \r\n\r\na",
+        b"POST / HTTP/1.1\r\nContent-Length: \r\n\r\n",
+        b"POST / HTTP/1.1\r\nContent-Length: 0\r\nx: " + b"a" * LONGEST + b"\r\n\r\n",
+    ],
+)
+def test_what_does_not_look_like_one_request_is_left_to_the_parser(data: bytes) -> None:
+    assert whole(data) is None
+
+
+def test_heads_are_told_apart_by_everything_but_their_length() -> None:
+    first = b"POST / HTTP/1.1\r\nContent-Length: 1\r\nx: 2\r\n\r\na"
+    again = b"POST / HTTP/1.1\r\nContent-Length: 10\r\nx: 2\r\n\r\n" + b"a" * 10
+    assert whole(first).digest == whole(again).digest  # type: ignore[union-attr]
+    for place in range(first.index(b"\r\n\r\n")):
+        changed = first[:place] + bytes([first[place] ^ 1]) + first[place + 1 :]
+        other = whole(changed)
+        assert other is None or other.digest != whole(first).digest, changed  # type: ignore[union-attr]
+
+
+def test_no_more_is_known_than_is_bounded() -> None:
+    heads = KnownHeads()
+    for number in range(MOST + 5):
+        heads.keep(Known(b"%d" % number, {"headers": [(b"a", b"b"), (b"cookie", b"c")]}))
+    assert heads.find(b"4") is None
+    newest = heads.find(b"%d" % (MOST + 4))
+    assert newest is not None
+    assert newest.headers == {"a": "b"}
+    assert sum(heads.find(b"%d" % number) is not None for number in range(MOST + 5)) == MOST
+
+
+# behind the gateway's doors
+
+
+async def test_a_key_is_asked_for_each_time_and_kept_nowhere(g: Harness) -> None:
+    made = await g.post("/admin/keys", {"name": "short", "project": "default"}, key=ADMIN)
+    key, key_id = made.json()["key"], made.json()["id"]
+    del made
+    data = post(asking("m-chat")).replace(KEY.encode(), key.encode())
+    async with dialled(g.url) as wire, dialled(g.url) as other:
+        for _ in range(3):
+            await wire.send(data)
+            assert (await wire.answer()).status == 200
+        await other.send(post(asking("m-chat"))), await other.answer()
+        assert known() > 0
+        (await g.http.delete(f"{g.url}/admin/keys/{key_id}", headers=ADMINS)).release()
+        await wire.send(data)
+        assert (await wire.answer()).error() == (401, "invalid_api_key")
+        await wire.send(post(asking("m-chat")))
+        assert (await wire.answer()).status == 200, "another key on the same connection"
+        await wire.send(data)
+        assert (await wire.answer()).error() == (401, "invalid_api_key")
+        texts = [repr((one.scope, one.headers)) for one in kept()]
+    assert texts
+    assert not [text for text in texts if key in text or KEY in text]
+
+
+ADMINS = {"authorization": f"Bearer {ADMIN}"}
+
+
+def kept() -> list[Known]:
+    return [one for one in gc.get_objects() if type(one) is Known and one.kept]
+
+
+def known() -> int:
+    return len(kept())
+
+
+async def test_who_is_not_let_in_is_not_known(g: Harness) -> None:
+    before = known()
+    async with dialled(g.url) as wire:
+        for _ in range(3):
+            await wire.send(post(asking("m-chat")).replace(KEY.encode(), b"nobody"))
+            assert (await wire.answer()).error() == (401, "invalid_api_key")
+    assert known() <= before
+
+
+async def test_the_rest_of_a_refused_body_is_no_request_however_much_it_looks_like_one(
+    g: Harness,
+) -> None:
+    data = post(asking("m-chat"))
+    refused = post(data, "x-more: 1")[: -len(data)].replace(KEY.encode(), b"nobody")
+    async with dialled(g.url) as wire:
+        for _ in range(2):
+            await wire.send(data)
+            assert (await wire.answer()).status == 200
+            await wire.send(refused)
+            assert (await wire.answer()).status == 401
+            await wire.send(data)
+            await asyncio.sleep(0.02)
+    assert len(g.simulator.log) == 2
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+async def test_headers_mean_the_same_when_they_come_again(g: Harness, stream: bool) -> None:
+    """The caller's words, the page of a browser, a key for idempotency: each call as the first."""
+    ways = [
+        ("x-gateway-structured: neither",),
+        ("Origin: https://page.example",),
+        ("traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",),
+        ("Idempotency-Key: one",),
+        ("content-encoding: gzip",),
+        (),
+    ]
+    async with dialled(g.url) as wire:
+        for headers in ways:
+            told = []
+            for _ in range(3):
+                await wire.send(post(asking("m-chat", stream=stream), *headers))
+                answer = await wire.answer()
+                own = {"x-request-id", "date", "idempotent-replayed", "x-gateway-original-request"}
+                names = {name: text for name, text in answer.headers.items() if name not in own}
+                told.append((answer.status, names.keys(), _said(answer.body)))
+            assert told == [told[0]] * 3, headers
+    traced = [e for e in g.simulator.log if "traceparent" in e.headers]
+    assert len(traced) == 3
+
+
+def _said(body: bytes) -> Any:
+    try:
+        told = json.loads(body)
+    except ValueError:
+        return b"[DONE]" in body
+    return told.get("error", {}).get("param"), "choices" in told
+
+
+async def test_bodies_of_all_sizes_one_after_the_other(g: Harness) -> None:
+    async with dialled(g.url) as wire:
+        for size in (1, 10, 100_000, 9, 300_000, 11, 1):
+            await wire.send(post(asking("m-chat", text="a" * size), path=CHAT))
+            assert (await wire.answer()).status == 200
+    assert [len(seen.body["messages"][0]["content"]) for seen in g.simulator.log] == [
+        1, 10, 100_000, 9, 300_000, 11, 1,
+    ]  # fmt: skip
