@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Set
 
 from adapters.canonical.faults import Fault
 from adapters.canonical.parts import ToolCall, ToolResult
 from adapters.canonical.request import Request
+
+PAIRED: Set[type] = frozenset({ToolCall, ToolResult})
+"""The parts of which each needs another one."""
 
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -32,6 +36,9 @@ def check_results(request: Request, param: str = "messages") -> None:
     :param param: the name of the caller's list, for the error's ``param``.
     :raises Fault: ``bad_request`` with ``param`` = ``messages[i]``.
     """
+    kinds = {type(part) for message in request.messages for part in message.parts}
+    if kinds.isdisjoint(PAIRED):
+        return
     known: set[str] = set()
     open_calls: dict[str, int] = {}
     for number, message in enumerate(request.messages):

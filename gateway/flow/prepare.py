@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from adapters.canonical.facts import Fitted, Price, constrain
 from adapters.canonical.faults import Fault
-from adapters.canonical.pairing import check_results
-from adapters.canonical.parts import NO_EXTRAS, Thinking, ToolCall, ToolResult
+from adapters.canonical.pairing import PAIRED, check_results
+from adapters.canonical.parts import NO_EXTRAS, Thinking
 from adapters.canonical.request import Request
 from adapters.registry import DIALECTS
 from adapters.wire.names import caller_name
@@ -26,9 +26,6 @@ from gateway.settings.snapshot import Alias, Deployment, Target
 from gateway.structured.negotiate import negotiate
 
 MILLION = 1_000_000
-
-PAIRED = {ToolCall, ToolResult}
-"""The parts of which each needs another one."""
 
 
 def prepare(

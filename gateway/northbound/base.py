@@ -9,7 +9,6 @@ handed in with the :class:`Envelope`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
 from typing import Any, ClassVar, Literal, Protocol
 
 from adapters.canonical.completion import Completion
@@ -55,6 +54,9 @@ class Style:
     echo: Mapping[str, Any] = NO_EXTRAS
 
 
+DEFAULT_STYLE = Style()
+
+
 @record(frozen=True, slots=True)
 class Memory:
     """What a Responses caller asks of the gateway's own store, never of a provider.
@@ -87,7 +89,7 @@ class Asked:
     """
 
     request: Request
-    style: Style = field(default_factory=Style)
+    style: Style = DEFAULT_STYLE
     dropped: tuple[str, ...] = ()
     memory: Memory | None = None
 
@@ -106,7 +108,7 @@ class Envelope:
     id: str
     created: int
     alias: str
-    style: Style = field(default_factory=Style)
+    style: Style = DEFAULT_STYLE
     report_model: Literal["upstream", "alias"] = "upstream"
     wall: Callable[[], float] | None = None
 

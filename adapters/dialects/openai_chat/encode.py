@@ -65,7 +65,7 @@ def encode(request: Request, model: str, facts: Facts) -> Encoded:
     notes = Notes(request.origin)
     if request.prompt is not None:
         raise unsupported("No prompt of this name is known here.", "prompt")
-    body: dict[str, Any] = {"model": model, "messages": _messages(request, facts, notes)}
+    body: dict[str, Any] = {"model": model, "messages": MessageWriter(notes, facts).write(request)}
     body |= _tooling(request, notes)
     _SAMPLING.put(request.sampling, body)
     _OWN.put(request, body)
@@ -94,14 +94,6 @@ def encode(request: Request, model: str, facts: Facts) -> Encoded:
         tuple(notes.injected),
         tuple(notes.adjusted),
     )
-
-
-def _messages(request: Request, facts: Facts, notes: Notes) -> list[dict[str, Any]]:
-    writer = MessageWriter(notes, facts)
-    writer.instructions(request.instructions)
-    for number, message in enumerate(request.messages):
-        writer.add(number, message)
-    return writer.close()
 
 
 def _tooling(request: Request, notes: Notes) -> dict[str, Any]:

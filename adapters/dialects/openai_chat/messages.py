@@ -24,7 +24,7 @@ from adapters.canonical.parts import (
     ToolCall,
     ToolResult,
 )
-from adapters.canonical.request import Message
+from adapters.canonical.request import Message, Request
 from adapters.dialects.openai_chat.notes import Notes, unsupported
 from adapters.wire import data_url, openai_reasoning
 from adapters.wire.names import CHAT, caller_name
@@ -56,27 +56,33 @@ class MessageWriter:
         self._places = Places(notes.origin)
         self._attached: list[Json] = []
 
-    def instructions(self, texts: tuple[Text, ...]) -> None:
-        """What other protocols keep apart from the messages opens the conversation here."""
-        if texts:
-            parts = [self._text(text, f"system[{n}]") for n, text in enumerate(texts)]
-            self.messages.append({"role": "system", "content": _content(parts)})
-
-    def add(self, number: int, message: Message) -> None:
-        """Append message ``number`` of the request.
+    def write(self, request: Request) -> list[Json]:
+        """The whole list.
 
         :raises Fault: ``unsupported`` with the path of a part that can't be carried.
         """
-        text = plain_text(message)
-        if text is not None:
-            if self._attached:
-                self._flush()
+        if request.instructions:
+            self._instructions(request.instructions)
+        for number, message in enumerate(request.messages):
+            text = plain_text(message)
+            if text is None:
+                self._add(number, message)
+                continue
             self._places.skip()
+            self._flush()
             role: str = message.role
             if role not in _AS_THEY_ARE:
                 role = self._role(role)
             self.messages.append({"role": role, "content": text})
-            return
+        self._flush()
+        return self.messages
+
+    def _instructions(self, texts: tuple[Text, ...]) -> None:
+        """What other protocols keep apart from the messages opens the conversation here."""
+        parts = [self._text(text, f"system[{n}]") for n, text in enumerate(texts)]
+        self.messages.append({"role": "system", "content": _content(parts)})
+
+    def _add(self, number: int, message: Message) -> None:
         where, paths = self._places.of(number, message)
         placed = tuple(zip(message.parts, paths, strict=True))
         others = tuple(one for one in placed if not isinstance(one[0], ToolResult))
@@ -94,11 +100,6 @@ class MessageWriter:
             head = self._head(message, self._role(message.role), where)
             parts = [self._part(part, path) for part, path in others]
             self.messages.append({**head, "content": _content(parts)})
-
-    def close(self) -> list[Json]:
-        """The whole list."""
-        self._flush()
-        return self.messages
 
     # ----------------------------------------------------------------- heads
 

@@ -7,7 +7,7 @@ an empty text and ``null`` is no text. Must not know the fields outside ``messag
 from __future__ import annotations
 
 import mimetypes
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from adapters.canonical.faults import Fault
@@ -63,33 +63,42 @@ _INPUT_FIELDS = _names(shapes.CustomInput)
 """With what SDKs put into answers and send back as history: it says nothing to a model."""
 
 
+def conversation(given: Sequence[Mapping[str, Any]], dropped: list[str]) -> tuple[Message, ...]:
+    """The canonical form of ``messages``, which have passed their shapes.
+
+    :param dropped: takes the paths of fields that no provider may see.
+    :raises Fault: ``bad_request`` with the path of what contradicts itself.
+    """
+    reader = MessageReader(dropped)
+    return tuple(
+        [
+            Message(message["role"], (Text(message["content"]),))  # most, at half the cost
+            if len(message) == 2 and type(message.get("content")) is str
+            else reader.read(number, message)
+            for number, message in enumerate(given)
+        ]
+    )
+
+
 class MessageReader:
     """Reads one request's messages in order; remembers the calls that results refer to.
 
-    ``dropped`` collects the paths of fields that no provider may see; ``plain`` is whether every
-    message was nothing but one text.
+    ``dropped`` collects the paths of fields that no provider may see.
     """
 
-    __slots__ = ("_kinds", "_legacy", "dropped", "plain")
+    __slots__ = ("_dropped", "_kinds", "_legacy")
 
-    def __init__(self) -> None:
-        self.dropped: list[str] = []
-        self.plain = True
+    def __init__(self, dropped: list[str]) -> None:
+        self._dropped = dropped
         self._kinds: dict[str, str] = {}
         self._legacy: list[tuple[str, str]] = []
 
     def read(self, number: int, message: Mapping[str, Any]) -> Message:
-        """The canonical form of ``messages[number]``, which has passed its shape.
-
-        :raises Fault: ``bad_request`` with the path of what contradicts itself.
-        """
+        """The canonical form of ``messages[number]``, in full."""
         role, content = message["role"], message.get("content")
-        if len(message) == 2 and isinstance(content, str):
-            return Message(role, (Text(content),))  # Most messages, at half the cost.
-        self.plain = False
         where = f"messages[{number}]"
         name = message.get("name")
-        extras = unknown(message, _ROLE_FIELDS[role], where, self.dropped)
+        extras = unknown(message, _ROLE_FIELDS[role], where, self._dropped)
         if role == "assistant":
             extras = _asked(extras)
             return Message(role, self._assistant(number, message, where), name, extras)
@@ -108,9 +117,9 @@ class MessageReader:
         for number, part in enumerate(content):
             kind = part["type"]
             path = f"{where}.content[{number}]"
-            extras = unknown(part, _PART_FIELDS[kind], path, self.dropped)
+            extras = unknown(part, _PART_FIELDS[kind], path, self._dropped)
             if kind in _INNER_FIELDS:
-                lost(part[kind], _INNER_FIELDS[kind], f"{path}.{kind}", self.dropped)
+                lost(part[kind], _INNER_FIELDS[kind], f"{path}.{kind}", self._dropped)
             parts.append(PARTS[kind](part, path, extras))
         return tuple(parts)
 
@@ -138,13 +147,13 @@ class MessageReader:
         if legacy is not None:
             call_id = f"call_function_{number}"
             self._legacy.append((legacy["name"], call_id))
-            lost(legacy, _NAMED_FIELDS, f"messages[{number}].function_call", self.dropped)
+            lost(legacy, _NAMED_FIELDS, f"messages[{number}].function_call", self._dropped)
             parts.append(ToolCall(call_id, legacy["name"], legacy["arguments"]))
 
     def _reasoning(self, message: Mapping[str, Any], where: str) -> list[Any]:
         given = message.get("reasoning_details")
         if given:
-            safe = cleaned(given, f"{where}.reasoning_details", self.dropped)
+            safe = cleaned(given, f"{where}.reasoning_details", self._dropped)
             return openai_reasoning.thoughts({"reasoning_details": safe})
         return openai_reasoning.thoughts(message)
 
@@ -153,12 +162,12 @@ class MessageReader:
         if call.get("type") == "custom":
             self._kinds[call_id] = "custom"
             custom = call["custom"]
-            extras = unknown(call, _CUSTOM_FIELDS, where, self.dropped)
-            lost(custom, _INPUT_FIELDS, f"{where}.custom", self.dropped)
+            extras = unknown(call, _CUSTOM_FIELDS, where, self._dropped)
+            lost(custom, _INPUT_FIELDS, f"{where}.custom", self._dropped)
             return ToolCall(call_id, custom["name"], custom["input"], "custom", extras)
         function = call["function"]
-        extras = unknown(call, _CALL_FIELDS, where, self.dropped)
-        lost(function, _NAMED_FIELDS, f"{where}.function", self.dropped)
+        extras = unknown(call, _CALL_FIELDS, where, self._dropped)
+        lost(function, _NAMED_FIELDS, f"{where}.function", self._dropped)
         return ToolCall(call_id, function["name"], function["arguments"], extras=extras)
 
     # ----------------------------------------------------------------- results

@@ -29,10 +29,10 @@ from adapters.canonical.request import (
     ToolChoice,
 )
 from gateway.northbound.allow import cleaned, lost, unknown
-from gateway.northbound.base import DEFAULT_LIMITS, Asked, Limits, Style
+from gateway.northbound.base import DEFAULT_LIMITS, DEFAULT_STYLE, Asked, Limits, Style
 from gateway.northbound.body import read_object, validated
 from gateway.northbound.openai_chat import shapes
-from gateway.northbound.openai_chat.messages import MessageReader
+from gateway.northbound.openai_chat.messages import conversation
 
 _BODY_FIELDS = frozenset(shapes.Body.__annotations__)
 _FUNCTION_FIELDS = frozenset(shapes.Function.__annotations__)
@@ -48,21 +48,22 @@ def parse(
     """Understand a chat request; see :meth:`gateway.northbound.base.Northbound.parse`."""
     given = validated(shapes.BODY, read_object(body, limits))
     _check(given, limits)
-    reader = MessageReader()
-    dropped = reader.dropped
-    messages = [reader.read(n, message) for n, message in enumerate(given.get("messages", ()))]
+    dropped: list[str] = []
+    messages = conversation(given.get("messages", ()), dropped)
     extras = unknown(given, _BODY_FIELDS, "", dropped)
-    options = given.get("stream_options") or NO_EXTRAS
-    if options and options.keys() - _STREAM_FIELDS:
-        unasked = {name: options[name] for name in options if name not in _STREAM_FIELDS}
-        extras = {**extras, "stream_options": cleaned(unasked, "stream_options", dropped)}
-    request = _request(given, tuple(messages), extras, dropped)
-    if not reader.plain:
-        check_results(request)
-    style = Style(bool(options.get("include_usage")), given.get("functions") is not None)
+    style = DEFAULT_STYLE
+    if not _STYLING.isdisjoint(given):
+        options = given.get("stream_options") or NO_EXTRAS
+        if options.keys() - _STREAM_FIELDS:
+            unasked = {name: options[name] for name in options if name not in _STREAM_FIELDS}
+            extras = {**extras, "stream_options": cleaned(unasked, "stream_options", dropped)}
+        style = Style(bool(options.get("include_usage")), given.get("functions") is not None)
+    request = _request(given, messages, extras, dropped)
+    check_results(request)
     return Asked(request, style, tuple(dropped))
 
 
+_STYLING = frozenset({"stream_options", "functions"})
 _STREAM_FIELDS = frozenset({"include_usage"})
 
 
