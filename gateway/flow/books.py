@@ -15,7 +15,7 @@ from adapters.canonical.faults import Fault
 from gateway.flow.context import Call, Prepared
 from gateway.flow.gate import Gate
 from gateway.flow.meter import Meter
-from gateway.flow.record import Try, settlement
+from gateway.flow.record import Try, settlement, total_told
 from gateway.flow.shielded import shielded
 from gateway.flow.tracing import OPERATIONS, UNTRACED, begin_try, end_try
 from gateway.observe.metrics import AttemptEnd
@@ -58,27 +58,26 @@ class Books:
 
         :raises Fault: ``rate_limited``, ``budget_exceeded`` or ``store_unavailable``.
         """
-        call = self._call
-        runtime = call.runtime
+        call, first = self._call, not self._opened
+        runtime, target = call.runtime, prepared.target
         clock = runtime.clock
         meter, gate = Meter(clock.monotonic), Gate(hold_all=call.holds)
-        marks = {"opened": clock.monotonic()}
-        name = prepared.target.deployment.name
+        marks, name = {"opened": clock.monotonic()}, target.deployment.name
         one = Try(clock.new_id("att_"), number, kind, name, prepared, meter, gate, marks)
         if runtime.tracer.makes_spans or call.trace is not UNTRACED:
             self._begin_span(one)
-        first = None if self._opened else request_row(call, self._route)
-        row = self._row(one)
-        hold = self._hold(prepared, row.at)
+        request, row = request_row(call, self._route) if first else None, self._row(one)
+        lease, principal = row.at + target.timeouts.total + LEASE_MARGIN, call.principal
+        key_id, limits = principal.key_id, principal.limits
+        hold = Hold(key_id, limits, prepared.tokens, prepared.nano, first, lease)
         try:
-            rates = await runtime.store.open_attempt(first, row, hold)
+            one.rates = await runtime.store.open_attempt(request, row, hold)
         except BaseException:
             one.span.end("refused")
             raise
         self._opened = True
         self._under_way = one
-        runtime.leases.add(one.id, hold.lease_until)
-        one.rates = rates
+        runtime.leases.add(one.id, lease)
         marks["reserved"] = clock.monotonic()
         return one
 
@@ -98,32 +97,22 @@ class Books:
         one.prepared = replace(prepared, encoded=replace(prepared.encoded, call=wire))
 
     def _row(self, one: Try) -> AttemptRow:
-        deployment = one.prepared.target.deployment
-        price = deployment.facts.price
+        call, prepared = self._call, one.prepared
+        deployment = prepared.target.deployment
+        provider, price = deployment.provider, deployment.facts.price
         return AttemptRow(
             one.id,
-            self._call.id,
+            call.id,
             one.number,
             one.kind,  # type: ignore[arg-type]
-            self._call.runtime.clock.wall(),
-            deployment.provider.name,
+            call.runtime.clock.wall(),
+            provider.name,
             deployment.model,
-            deployment.provider.dialect,
-            one.prepared.estimated_input,
-            one.prepared.tokens,
-            one.prepared.nano,
-            "" if price is None else price.date,
-        )
-
-    def _hold(self, prepared: Prepared, at: float) -> Hold:
-        principal = self._call.principal
-        return Hold(
-            principal.key_id,
-            principal.limits,
+            provider.dialect,
+            prepared.estimated_input,
             prepared.tokens,
             prepared.nano,
-            not self._opened,
-            at + prepared.target.timeouts.total + LEASE_MARGIN,
+            "" if price is None else price.date,
         )
 
     async def settle(
@@ -133,11 +122,13 @@ class Books:
 
         Goes on to its end although the caller be cancelled meanwhile.
         """
-        runtime = self._call.runtime
+        call = self._call
+        runtime = call.runtime
         now = runtime.clock.monotonic()
-        settled = settlement(self._call, one, fault, chain, now, last=last)
+        settled = settlement(call, one, fault, chain, now, last=last)
         self._under_way = None
-        self._closed = self._closed or last
+        if last:
+            self._closed = True
         self._tell(one, fault, settled, now)
         runtime.leases.discard(one.id)
         await shielded(runtime.store.settle_attempt(settled))
@@ -202,7 +193,7 @@ class Books:
             fault=fault.kind,
             first_cause=fault.kind,
             attempts=attempts,
-            timings=packed({"total": round((now - self._call.started) * 1000, 3)}),
+            timings=total_told(now - self._call.started),
         )
         await self.close(end)
 
@@ -246,11 +237,11 @@ class Books:
 
 def _attempt_end(call: Call, one: Try, settled: Settlement) -> AttemptEnd:
     """What the metrics count of an attempt: the provider's own numbers only."""
-    deployment = one.prepared.target.deployment
+    alias, deployment = call.alias, one.prepared.target.deployment
     told = settled.usage_source == "provider"
     return AttemptEnd(
-        call.alias.name,
-        OPERATIONS[call.alias.kind],
+        alias.name,
+        OPERATIONS[alias.kind],
         deployment.provider.name,
         deployment.model,
         one.kind,
@@ -266,16 +257,17 @@ def _attempt_end(call: Call, one: Try, settled: Settlement) -> AttemptEnd:
 
 def request_row(call: Call, route: Plan) -> RequestRow:
     """The call's own row."""
-    ref, prompt = call.request.prompt, call.prompt
+    principal, request, prompt = call.principal, call.request, call.prompt
+    ref = request.prompt
     return RequestRow(
         call.id,
         call.at,
-        call.principal.project,
-        call.principal.key_id,
-        call.principal.key_name,
+        principal.project,
+        principal.key_id,
+        principal.key_name,
         call.alias.name,
-        call.request.origin,
-        call.request.stream,
+        request.origin,
+        request.stream,
         call.runtime.snapshot.hash,
         call.end_user,
         call.parent,

@@ -24,14 +24,13 @@ from gateway.flow.books import ACCIDENT, Books
 from gateway.flow.context import Call, CallSink, Outcome, Prepared
 from gateway.flow.count import Counted
 from gateway.flow.merge import ChoiceSink, Merged, one_end, summed
-from gateway.flow.record import Try
+from gateway.flow.record import Try, total_told
 from gateway.flow.shielded import shielded
 from gateway.flow.stops import own_stops
 from gateway.routing.breaker import Admission
 from gateway.routing.plan import Candidate, Plan
 from gateway.settings.snapshot import Deployment
 from gateway.store.base import AttemptRow, RequestEnd, Status
-from gateway.store.rows import packed
 
 STOPPED = "Another choice of the same answer has failed."
 
@@ -191,7 +190,7 @@ class _Shared:
             fault=None if fault is None else fault.kind,
             first_cause=self.first_cause if fault is None else fault.kind,
             attempts=self.made,
-            timings=packed({"total": round(total * 1000, 3)}),
+            timings=total_told(total),
         )
         await Books(self._call, self.route).close(end)
 

@@ -7,7 +7,7 @@ in flight. Plain values; the work is done elsewhere.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, Protocol
 
@@ -203,7 +203,6 @@ class Outcome:
     model: str | None = None
     first_content_at: float | None = None
     cost_nano: int | None = None
-    considered: Sequence[Mapping[str, Any]] = ()
     verdict: Mapping[str, Any] | None = None
 
     @property

@@ -9,7 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from operator import itemgetter
+from functools import lru_cache
+from itertools import repeat
+from operator import itemgetter, mul, sub
+from typing import Any, NamedTuple
 
 from adapters.adapter import Pumped
 from adapters.canonical.events import Finished, Usage
@@ -91,8 +94,7 @@ class Try:
     pause: float = 0.0
 
 
-@record(frozen=True, slots=True)
-class Consumed:
+class Consumed(NamedTuple):
     """What an attempt used: tokens, whose numbers they are, and the price."""
 
     usage: Usage
@@ -156,18 +158,17 @@ def settlement(
     Rows are filled by position: in 28 keywords went more time than in all that they named.
     """
     prepared, meter = one.prepared, one.meter
-    used = consumed(prepared, meter, fault)
-    started = one.marks["opened"]
-    terminal, first = meter.terminal, meter.first_content
-    usage, nano = used.usage, used.nano
-    encoded = prepared.encoded
+    usage, source, nano = consumed(prepared, meter, fault)
+    started, first, terminal = one.marks["opened"], meter.first_content, meter.terminal
     status = status_of(fault, meter, committed=one.gate.committed)
+    upstream_status, upstream_request_id = _answered(one.pumped, fault)
+    dropped, adjusted, injected, counts = _notes(call, one)
     return Settlement(
         one.id,
         call.id,
         call.runtime.clock.wall(),
         status,
-        used.source,
+        source,
         usage.prompt,
         usage.output,
         usage.cache_read,
@@ -179,15 +180,15 @@ def settlement(
         (now - started) * 1000,
         terminal.reason if isinstance(terminal, Finished) else None,
         None if fault is None else fault.kind,
-        None if fault is None else without_echo(fault.message, encoded.call.body),
-        _upstream_status(one.pumped, fault),
-        _upstream_request_id(one.pumped, fault),
+        None if fault is None else without_echo(fault.message, prepared.encoded.call.body),
+        upstream_status,
+        upstream_request_id,
         _named(meter.model),
-        packed(tuple(map(told_name, prepared.dropped))),
-        packed(prepared.adjusted),
-        packed(encoded.injected),
-        packed(_stages(one.marks, one.pumped)),
-        packed(_counts(call, one)),
+        dropped,
+        adjusted,
+        injected,
+        _stages(one.marks, one.pumped),
+        counts,
         0 if nano is None else max(0, nano - prepared.nano),
         _request_end(call, one, status, fault, chain, now) if last else None,
         one.pause,
@@ -198,42 +199,51 @@ def _request_end(
     call: Call, one: Try, status: Status, fault: Fault | None, chain: Sequence[Fault], now: float
 ) -> RequestEnd:
     """The end of the whole call, told by its last attempt."""
-    first = chain[0] if chain else fault
-    return RequestEnd(
-        status,
-        200 if fault is None else Fault(fault.kind, "").status,
-        None if fault is None else fault.kind,
-        None if first is None else first.kind,
-        one.number,
-        packed({"total": round((now - call.started) * 1000, 3)}),
-    )
+    first = chain[0].kind if chain else None
+    total = total_told(now - call.started)
+    if fault is None:
+        return RequestEnd(status, 200, None, first, one.number, total)
+    kind = fault.kind
+    return RequestEnd(status, Fault(kind, "").status, kind, first or kind, one.number, total)
 
 
-def _counts(call: Call, one: Try) -> Mapping[str, int]:
-    """Numbers without text: what was trimmed, masked, mended."""
-    trimmed = one.prepared.trimmed
-    if not trimmed and call.masking is None and one.proof is None:
-        return NO_EXTRAS
-    return {
+def total_told(seconds: float) -> str:
+    """The timings of a whole call, as JSON."""
+    return f'{{"total":{seconds * 1000:.3f}}}'
+
+
+_NO_NOTES = (None, None, None, None)
+
+
+def _notes(call: Call, one: Try) -> tuple[str | None, ...]:
+    """What is seldom there, as JSON: fields that were dropped, adjusted and put in, and numbers
+    without text: what was trimmed, masked, mended."""
+    prepared, proof = one.prepared, one.proof
+    dropped, adjusted, trimmed = prepared.dropped, prepared.adjusted, prepared.trimmed
+    injected = prepared.encoded.injected
+    noted = dropped or adjusted or injected or trimmed
+    if not noted and call.masking is None and proof is None:
+        return _NO_NOTES
+    counts = {
         **{f"trimmed_{name}": number for name, number in trimmed.items()},
         **call.redactions,
-        **({} if one.proof is None else one.proof.counts()),
+        **({} if proof is None else proof.counts()),
     }
+    return packed([*map(told_name, dropped)]), packed(adjusted), packed(injected), packed(counts)
 
 
-def _upstream_status(pumped: Pumped | None, fault: Fault | None) -> int | None:
-    if fault is not None and fault.upstream_status is not None:
-        return fault.upstream_status
-    return None if pumped is None else pumped.status
-
-
-def _upstream_request_id(pumped: Pumped | None, fault: Fault | None) -> str | None:
-    if fault is not None and fault.upstream_request_id is not None:
-        return _named(fault.upstream_request_id)
-    if pumped is None:
-        return None
-    headers = pumped.headers
-    return _named(headers.get("x-request-id", headers.get("request-id")))
+def _answered(pumped: Pumped | None, fault: Fault | None) -> tuple[int | None, str | None]:
+    """The provider's status and its own id of the request: the fault's, or else the answer's."""
+    status = request_id = None
+    if pumped is not None:
+        status, headers = pumped.status, pumped.headers
+        request_id = headers.get("x-request-id", headers.get("request-id"))
+    if fault is not None:
+        if fault.upstream_status is not None:
+            status = fault.upstream_status
+        if fault.upstream_request_id is not None:
+            request_id = fault.upstream_request_id
+    return status, _named(request_id)
 
 
 _NAME = re.compile(r"(?!.*sk-)[\w.:/@\[\] -]{1,128}")
@@ -249,19 +259,21 @@ def _named(text: str | None) -> str | None:
 _when = itemgetter(1)
 
 
-def _stages(marks: Mapping[str, float], pumped: Pumped | None) -> dict[str, float]:
-    """Milliseconds in each stage of the attempt, from monotonic marks."""
-    points = list(marks.items())
+def _stages(marks: Mapping[str, float], pumped: Pumped | None) -> str:
+    """Milliseconds in each stage of the attempt, from monotonic marks, as JSON."""
+    points: dict[str, Any] = {**marks}
     if pumped is not None:
-        if pumped.headers_at is not None:
-            points.append(("headers", pumped.headers_at))
-        if pumped.first_event_at is not None:
-            points.append(("first_event", pumped.first_event_at))
-        points.append(("ended", pumped.ended_at))
-    points.sort(key=_when)
-    stages: dict[str, float] = {}
-    before = points[0][1]
-    for name, at in points[1:]:
-        stages[name] = int((at - before) * 1e6 + 0.5) / 1000  # to the microsecond, forwards
-        before = at
-    return stages
+        points["headers"] = pumped.headers_at
+        points["first_event"] = pumped.first_event_at
+        points["ended"] = pumped.ended_at
+        if None in points.values():
+            points = {name: at for name, at in points.items() if at is not None}
+    names, times = zip(*sorted(points.items(), key=_when), strict=True)
+    spans = map(sub, times[1:], times)
+    return _stages_form(names[1:]) % tuple(map(mul, spans, repeat(1000)))
+
+
+@lru_cache(maxsize=64)
+def _stages_form(names: tuple[str, ...]) -> str:
+    """JSON with a place for the milliseconds of each stage."""
+    return "{" + ",".join(f'"{name}":%.3f' for name in names) + "}"

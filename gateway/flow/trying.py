@@ -200,7 +200,6 @@ class Trying(ABC):
             one.meter.model,
             one.meter.first_content,
             cost,
-            self._route.considered,
             None if one.proof is None else one.proof.told(),
         )
 
@@ -228,5 +227,4 @@ class Trying(ABC):
                 dropped=self._call.dropped,
                 rates=await self._books.rates(),
             ),
-            considered=self._route.considered,
         )

@@ -167,8 +167,7 @@ class Batch:
         """Answer every entry in its place and fill :attr:`writes`. A refusal is a value."""
         self._accounts = accounts
         results: list[Rates | Fault | None] = [None] * self._size
-        for settlement in self.settlements:
-            self._settle(settlement)
+        self._settle()
         for close in self._closes:
             self._close(close)
         for place, entry in self._opens:
@@ -194,67 +193,68 @@ class Batch:
         writes.attempts.append((*row, day, lease))
         return rates
 
-    def _settle(self, end: Settlement) -> None:
-        attempt = self._attempts.pop(end.attempt_id, None)
-        if attempt is None:
-            return  # settled already: the first settlement stands
-        row, call, day, holds_slot, call_open = attempt
-        ends_call = end.request is not None and call_open and call.id not in self._ended
-        amounts = _amounts(end, row.reserved_nano, ends_call)
-        if min(amounts) < 0:
-            end = _unknown(end)
+    def _settle(self) -> None:
+        """Each attempt once: the first settlement stands."""
+        attempts, accounts, writes = self._attempts, self._accounts, self.writes
+        for end in self.settlements:
+            attempt = attempts.pop(end.attempt_id, None)
+            if attempt is None:
+                continue
+            row, call, day, holds_slot, call_open = attempt
+            ends_call = end.request is not None and call_open and call.id not in self._ended
             amounts = _amounts(end, row.reserved_nano, ends_call)
-        *_, charge, _, overrun = amounts
-        writes, account = self.writes, self._accounts[call.key_id]
-        writes.accounts[call.key_id] = account
-        account.settle(row.reserved_nano, charge, day)
-        tokens = _real_tokens(end)
-        if tokens is not None:
-            account.window.correct(int(row.at), tokens - row.reserved_tokens)
-        writes.settled.append((*rows.written(end), charge, overrun, end.attempt_id))
-        self._add(_line(day, call, row.provider, row.model), amounts)
-        if end.request is None:
-            writes.kept.append((end.ended_at + end.pause + BETWEEN_ATTEMPTS, call.id))
-        elif ends_call:
-            self._end_call(call, end.request, end.ended_at, holds_slot)
+            if min(amounts) < 0:
+                end = _unknown(end)
+                amounts = _amounts(end, row.reserved_nano, ends_call)
+            *_, charge, _, overrun = amounts
+            account = writes.accounts[call.key_id] = accounts[call.key_id]
+            account.settle(row.reserved_nano, charge, day)
+            tokens = _real_tokens(end)
+            if tokens is not None:
+                account.window.correct(int(row.at), tokens - row.reserved_tokens)
+            writes.settled.append((*rows.written(end), charge, overrun, end.attempt_id))
+            self._add(amounts, day, call, row.provider, row.model)
+            if end.request is None:
+                writes.kept.append((end.ended_at + end.pause + BETWEEN_ATTEMPTS, call.id))
+            elif ends_call:
+                self._end_call(call, end.request, end.ended_at, account if holds_slot else None)
 
     def _close(self, entry: Close) -> None:
         request_id, at, end, request = entry
         call = self._calls.get(request_id)
         if call is not None and request_id not in self._ended:
-            self._end_call(call.row, end, at, call.holds_slot)
-            self._add(_line(day_of(call.row.at), call.row), CALL_ENDED)
+            row, account = call.row, None
+            if call.holds_slot:
+                account = self.writes.accounts[row.key_id] = self._accounts[row.key_id]
+            self._end_call(row, end, at, account)
+            self._add(CALL_ENDED, day_of(row.at), row)
         elif request is not None and request_id not in self._known:
             self._known.add(request_id)
             self.writes.requests.append((*request, at, False))
             self.writes.closed.append((*end, at, request_id))
-            self._add(_line(day_of(request.at), request), CALL_REFUSED)
+            self._add(CALL_REFUSED, day_of(request.at), request)
 
-    def _end_call(self, call: RequestRow, end: RequestEnd, at: float, holds_slot: bool) -> None:
-        """Write a call's end and free its place."""
+    def _end_call(
+        self, call: RequestRow, end: RequestEnd, at: float, account: Account | None
+    ) -> None:
+        """Write a call's end, and free its place in the account that it has one in."""
         self._ended.add(call.id)
         self.writes.closed.append((*end, at, call.id))
-        if holds_slot:
-            account = self.writes.accounts[call.key_id] = self._accounts[call.key_id]
+        if account is not None:
             account.release_call()
 
-    def _add(self, line: Row, amounts: tuple[int, ...]) -> None:
+    def _add(
+        self,
+        amounts: tuple[int, ...],
+        day: int,
+        call: RequestRow,
+        provider: str = "",
+        model: str = "",
+    ) -> None:
+        """Add to the line of the roll-up that a call, or its attempt, belongs to."""
+        _, _, project, key_id, key_name, alias, *_ = call
+        line = (day, project, key_id, alias, provider, model, call.prompt or "", key_name)
         self.writes.rollups.setdefault(line, []).append(amounts)
-
-
-def _line(day: int, call: RequestRow, provider: str = "", model: str = "") -> Row:
-    """Which line of the roll-up a call, or its attempt, is added to: ``rows.ROLLUP_KEY`` and the
-    key's name."""
-    return (
-        day,
-        call.project,
-        call.key_id,
-        call.alias,
-        provider,
-        model,
-        call.prompt or "",
-        call.key_name,
-    )
 
 
 def _amounts(end: Settlement, reserved: int, ends_call: bool) -> tuple[int, ...]:

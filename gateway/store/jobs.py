@@ -7,10 +7,9 @@ Knows no database.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal
-
-from adapters.canonical.record import record
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
+from typing import Any, Literal, NamedTuple
 
 Durability = Literal["normal", "full"]
 """What a commit survives: ``normal`` the death of the gateway, ``full`` a power cut."""
@@ -29,8 +28,7 @@ PAUSE = 0.25
 """Seconds between two tries of what could not be written."""
 
 
-@record(slots=True, eq=False)
-class Job:
+class Job(NamedTuple):
     """One entry on its way to the database.
 
     ``apply`` takes a connection and the entries of a group that share it, and answers each in
@@ -54,25 +52,30 @@ Outcome = tuple[Job, Any]
 """A job and its answer; an exception is raised to the caller."""
 
 
-def parts(group: Iterable[Job]) -> dict[Callable[..., Any], list[Job]]:
-    """A group's jobs by what applies them, in the order of their first."""
-    found: dict[Callable[..., Any], list[Job]] = {}
-    for job in group:
-        found.setdefault(job.apply, []).append(job)
-    return found
+_apply, _durability = attrgetter("apply"), attrgetter("durability")
+
+
+def parts(group: Sequence[Job]) -> Mapping[Callable[..., Any], Sequence[Job]]:
+    """A group's jobs by what applies them, in the order of their first: mostly it is one for
+    all."""
+    applies = dict.fromkeys(map(_apply, group))
+    if len(applies) == 1:
+        return {group[0].apply: group}
+    return {apply: [job for job in group if job.apply == apply] for apply in applies}
 
 
 def strictest(group: Iterable[Job]) -> Durability:
     """A group is committed at the strictest need in it."""
-    return "full" if any(job.durability == "full" for job in group) else "normal"
+    return "full" if "full" in map(_durability, group) else "normal"
 
 
 def answer(outcomes: Sequence[Outcome]) -> None:
     """Tell the callers; one that has gone, or was told before, hears nothing."""
     for job, result in outcomes:
-        if job.future.done():
+        future = job.future
+        if future.done():
             continue
         if isinstance(result, Exception):
-            job.future.set_exception(result)
+            future.set_exception(result)
         else:
-            job.future.set_result(result)
+            future.set_result(result)

@@ -25,7 +25,7 @@ from adapters.canonical.faults import Fault
 from adapters.canonical.record import record
 from gateway.settings.money import dollars
 from gateway.settings.snapshot import Limits
-from gateway.store.base import Hold, RateState
+from gateway.store.base import Hold, Rates, RateState
 from gateway.store.periods import DAY, day_of, month_end, month_of
 
 WINDOW = 60
@@ -52,14 +52,13 @@ class Window:
     """Requests and tokens of the last minute, and their sums. ``slots`` has a line for each
     second that counts: which, requests, tokens."""
 
-    __slots__ = ("_latest", "requests", "slots", "tokens")
+    __slots__ = ("requests", "slots", "tokens")
 
     def __init__(self, packed: bytes = b"") -> None:
         lines = struct.iter_unpack("<3q", packed)
         self.slots: dict[int, list[int]] = {line[0]: list(line) for line in lines}
         self.requests = sum(requests for _, requests, _ in self.slots.values())
         self.tokens = sum(tokens for _, _, tokens in self.slots.values())
-        self._latest: int | None = None
 
     def pack(self) -> bytes:
         """The bytes that the constructor takes."""
@@ -68,11 +67,7 @@ class Window:
 
     def advance(self, now: float) -> None:
         """Forget slots that are past; date those back that a clock put into the future."""
-        second = int(now)
-        if second == self._latest:
-            return  # nothing ages within a second
-        self._latest = second
-        oldest, slots = now - WINDOW - 1, self.slots
+        second, oldest, slots = int(now), now - WINDOW - 1, self.slots
         if not slots or oldest < min(slots) <= max(slots) <= second:
             return
         for there in [there for there in slots if not oldest < there <= second]:
@@ -113,8 +108,7 @@ class Window:
         """Seconds until all that is counted has left the window, after :meth:`advance`."""
         if not self.slots:
             return 0.0
-        second = int(now)  # nothing is later
-        return (second if second in self.slots else max(self.slots)) + WINDOW + 1 - now
+        return max(self.slots) + WINDOW + 1 - now
 
 
 @record(slots=True)
@@ -132,6 +126,8 @@ class Account:
     reserved_nano: int = 0
     in_flight: int = 0
     window: Window = field(default_factory=Window)
+    second: int | None = None
+    """The one that the account was last looked at in."""
 
     @classmethod
     def loaded(cls, values: Sequence[Any]) -> Account:
@@ -154,6 +150,7 @@ class Account:
 
     def advance(self, now: float) -> None:
         """Start the day, month and minute that ``now`` lies in, where they are new."""
+        self.second = int(now)
         day = day_of(now)
         if day > self.day:
             if month_of(day) != month_of(self.day):
@@ -161,12 +158,14 @@ class Account:
             self.day, self.day_nano = day, 0
         self.window.advance(now)
 
-    def take(self, hold: Hold, now: float) -> Mapping[str, RateState]:
+    def take(self, hold: Hold, now: float) -> Rates:
         """Reserve all of ``hold``, or nothing.
 
         :raises Fault: ``budget_exceeded`` or ``rate_limited``, naming the limit.
         """
-        self.advance(now)
+        second = int(now)
+        if second != self.second:  # nothing ages within a second
+            self.advance(now)
         _, limits, tokens, nano, new_call, _ = hold
         if not self._surely_fits(limits, tokens, nano):
             refusal = self._over_budget(hold, now) or self._over_rate(hold, now)
@@ -174,9 +173,10 @@ class Account:
                 raise refusal.fault()
         self.reserved_nano += nano
         self.in_flight += new_call
-        if limits.rpm is not None or limits.tpm is not None:
-            self.window.add(int(now), new_call, tokens)
-        return self.rates(limits, now)
+        if limits.rpm is None and limits.tpm is None:
+            return {}
+        self.window.add(second, new_call, tokens)
+        return self._rates(limits, second + WINDOW + 1 - now)
 
     def _surely_fits(self, limits: Limits, tokens: int, nano: int) -> bool:
         """Whether a call is far from every limit. Each is asked for something, so that a limit of
@@ -201,26 +201,21 @@ class Account:
         elif month_of(day) == month_of(self.day):
             self.month_nano += charge
 
-    def retoken(self, at: float, reserved: int, real: int) -> None:
-        """Correct the tokens reserved at ``at``, as long as that second still counts."""
-        self.window.correct(int(at), real - reserved)
-
     def release_call(self) -> None:
         """A call has ended: its place among the concurrent ones is free."""
         self.in_flight = max(0, self.in_flight - 1)
 
-    def rates(self, limits: Limits, now: float) -> Mapping[str, RateState]:
-        """The state of the limits that are set: ``requests`` and ``tokens``."""
+    def rates(self, limits: Limits, now: float) -> Rates:
+        """The state of the limits that are set, after :meth:`advance`."""
+        return self._rates(limits, self.window.empty_in(now))
+
+    def _rates(self, limits: Limits, reset: float) -> Rates:
         states: dict[str, RateState] = {}
-        if limits.rpm is None and limits.tpm is None:
-            return states
-        window, reset = self.window, self.window.empty_in(now)
-        if limits.rpm is not None:
-            left = max(0, limits.rpm - window.requests)
-            states["requests"] = RateState(limits.rpm, left, reset)
-        if limits.tpm is not None:
-            left = max(0, limits.tpm - window.tokens)
-            states["tokens"] = RateState(limits.tpm, left, reset)
+        rpm, tpm, window = limits.rpm, limits.tpm, self.window
+        if rpm is not None:
+            states["requests"] = RateState(rpm, max(0, rpm - window.requests), reset)
+        if tpm is not None:
+            states["tokens"] = RateState(tpm, max(0, tpm - window.tokens), reset)
         return states
 
     def _over_budget(self, hold: Hold, now: float) -> Refusal | None:

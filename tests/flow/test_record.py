@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -33,7 +35,7 @@ from gateway.flow.context import Prepared
 from gateway.flow.gate import Gate
 from gateway.flow.leases import Leases
 from gateway.flow.meter import Meter
-from gateway.flow.record import Try, consumed, cost, settlement, status_of, told_name
+from gateway.flow.record import Try, _stages, consumed, cost, settlement, status_of, told_name
 from gateway.flow.tracing import UNTRACED
 from gateway.observe.traces import NoTracer
 from gateway.routing.plan import Plan
@@ -167,7 +169,7 @@ def test_every_word_of_a_row_stands_in_its_place() -> None:
         dropped='["dropped"]',
         adjusted='["adjusted"]',
         injected='["injected"]',
-        timings='{"sent":250.0,"headers":250.0,"first_event":250.0,"ended":500.0}',
+        timings='{"sent":250.000,"headers":250.000,"first_event":250.000,"ended":500.000}',
         counts='{"trimmed_turns":5,"email":6}',
         request=RequestEnd(
             status="partial",
@@ -175,7 +177,7 @@ def test_every_word_of_a_row_stands_in_its_place() -> None:
             fault="rate_limited",
             first_cause="stream_truncated",
             attempts=4,
-            timings='{"total":1875.0}',
+            timings='{"total":1875.000}',
         ),
         pause=9.0,
     )
@@ -184,6 +186,29 @@ def test_every_word_of_a_row_stands_in_its_place() -> None:
     numbers = (told.input_tokens, told.output_tokens, told.cache_read_tokens)
     assert (*numbers, told.cache_write_tokens, told.reasoning_tokens) == (15, 40, 3, 2, 7)
     assert (told.usage_source, told.request) == ("provider", None)
+
+
+moments = st.floats(0, 10**6, allow_nan=False)
+
+
+@given(
+    st.lists(moments, min_size=2, max_size=2),
+    st.none() | st.tuples(st.none() | moments, st.none() | moments, moments),
+)
+def test_the_stages_are_told_in_their_order_and_are_the_whole_time(
+    marked: list[float], pumped: tuple[float | None, float | None, float] | None
+) -> None:
+    marks = dict(zip(["opened", "reserved"], marked, strict=True))
+    points, came = dict(marks), None
+    if pumped is not None:
+        came = Pumped(DONE, 200, {}, None, *pumped)
+        named = zip(["headers", "first_event", "ended"], pumped, strict=True)
+        points |= {name: at for name, at in named if at is not None}
+    stages = json.loads(_stages(marks, came))
+    ordered = sorted(points, key=points.__getitem__)
+    assert [*stages] == ordered[1:]
+    for before, name in pairwise(ordered):
+        assert stages[name] == pytest.approx((points[name] - points[before]) * 1000, abs=0.0005001)
 
 
 async def test_every_word_of_an_opening_stands_in_its_place() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 
 from adapters.canonical.clock import Clock
 from gateway.settings.snapshot import Limits
@@ -38,19 +39,19 @@ class LedgerBook:
 
     async def open_attempt(self, request: RequestRow | None, row: AttemptRow, hold: Hold) -> Rates:
         entry = Open(request, row, hold)
-
-        def unsent() -> Settlement:
-            return never_sent(entry, self._clock.wall())
-
-        future = self._db.write(self.enter, entry, self._durability, undo=unsent)
+        undo = partial(self._unsent, entry)
+        future = self._db.write(self.enter, entry, self._durability, undo=undo)
         try:
             rates: Rates = await future
         except asyncio.CancelledError:
             # The row may be there by now, and nobody is left to settle it: the queue is in
             # order, so this settlement finds the row if it was written.
-            self._db.write(self.enter, unsent(), self._durability, must=True)
+            self._db.write(self.enter, undo(), self._durability, must=True)
             raise
         return rates
+
+    def _unsent(self, entry: Open) -> Settlement:
+        return never_sent(entry, self._clock.wall())
 
     def settle_attempt(self, settlement: Settlement) -> asyncio.Future[None]:
         return self._db.write(self.enter, settlement, self._durability, must=True)

@@ -6,14 +6,13 @@ Knows connections and migrations; no book's tables.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
 from gateway.store.base import StoreError
-from gateway.store.books import Apply
 from gateway.store.failures import unavailable
-from gateway.store.jobs import Committed, Durability
+from gateway.store.jobs import Committed
 from gateway.store.migrations import migrations, pending
 from gateway.store.postgres.driver import (
     BROKEN,
@@ -47,6 +46,7 @@ class Database:
     def __init__(self, url: str, *, committed: Committed) -> None:
         self._url = url
         self._writer = Writer(self.connect, committed)
+        self.write = self._writer.submit
         self._pool: Pool | None = None
 
     @property
@@ -100,18 +100,6 @@ class Database:
     def depth(self) -> int:
         """Entries that wait for the writer."""
         return self._writer.depth()
-
-    def write(
-        self,
-        apply: Apply,
-        entry: Any,
-        durability: Durability,
-        *,
-        must: bool = False,
-        undo: Callable[[], Any] | None = None,
-    ) -> asyncio.Future[Any]:
-        """See :class:`gateway.store.books.Database`."""
-        return self._writer.submit(apply, entry, durability, must=must, undo=undo)
 
     async def read(self, statement: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
         """See :class:`gateway.store.books.Database`. A reader whose connection was lost since

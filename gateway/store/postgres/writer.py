@@ -107,8 +107,8 @@ class Writer:
         entry: Any,
         durability: Durability,
         *,
-        must: bool,
-        undo: Callable[[], Any] | None,
+        must: bool = False,
+        undo: Callable[[], Any] | None = None,
     ) -> asyncio.Future[Any]:
         """Queue a job; see :meth:`gateway.store.books.Database.write`.
 

@@ -14,9 +14,8 @@ from typing import Any
 import aiosqlite
 
 from gateway.store.base import StoreError
-from gateway.store.books import Apply
 from gateway.store.failures import unavailable
-from gateway.store.jobs import Committed, Durability
+from gateway.store.jobs import Committed
 from gateway.store.migrations import Migration, migrations, pending
 from gateway.store.sqlite.lock import FileLock
 from gateway.store.sqlite.writer import Writer, connection
@@ -33,11 +32,10 @@ class Database:
         self, path: Path, *, serving: bool, committed: Committed, undone: Callable[[], None]
     ) -> None:
         self.path = path
-        self._committed = committed
-        self._undone = undone
         self._serving = serving
         self._lock = FileLock(path)
-        self._writer: Writer | None = None
+        self._writer = Writer(committed, undone)
+        self.write = self._writer.submit
         self._readers: list[aiosqlite.Connection] = []
         self._free: asyncio.Queue[aiosqlite.Connection] = asyncio.Queue()
 
@@ -59,8 +57,7 @@ class Database:
         except StoreError:
             self._lock.release()
             raise
-        self._writer = Writer(conn, self._committed, self._undone)
-        self._writer.start()
+        self._writer.start(conn)
         try:
             await self._connect_readers()
         except BaseException:
@@ -82,27 +79,12 @@ class Database:
         """
         while self._readers:
             await self._readers.pop().close()
-        if self._writer is not None:
-            await self._writer.close()
+        await self._writer.close()
         self._lock.release()
 
     def depth(self) -> int:
         """Entries that wait for the writer."""
-        return 0 if self._writer is None else self._writer.depth()
-
-    def write(
-        self,
-        apply: Apply,
-        entry: Any,
-        durability: Durability,
-        *,
-        must: bool = False,
-        undo: Callable[[], Any] | None = None,
-    ) -> asyncio.Future[Any]:
-        """See :class:`gateway.store.books.Database`; ``undo`` is never needed here."""
-        if self._writer is None:
-            raise unavailable(None, "write")
-        return self._writer.submit(apply, entry, durability, must=must)
+        return self._writer.depth()
 
     async def read(self, statement: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
         """See :class:`gateway.store.books.Database`."""

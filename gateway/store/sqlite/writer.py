@@ -13,7 +13,8 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from operator import attrgetter
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -45,9 +46,11 @@ ENOUGH = 16
 
 # A flag is a number in SQLite and None is NULL. Python's driver knows that, but of each it first
 # asks whether anybody would have it otherwise, in three places unless the first has an answer. A
-# call's rows hold twenty: that was a seventh of the time that its statements took.
+# call's rows hold twenty: that was a seventh of the time that its statements took. (A dictionary
+# tells NULL for None without a step of Python.)
+NULL: Mapping[None, None] = {None: None}
 sqlite3.register_adapter(bool, int)
-sqlite3.register_adapter(type(None), lambda _: None)
+sqlite3.register_adapter(type(None), NULL.get)
 
 
 def connection(path: Path) -> sqlite3.Connection:
@@ -75,10 +78,9 @@ class Writer:
     :param undone: called in the thread when a group was rolled back.
     """
 
-    def __init__(
-        self, conn: sqlite3.Connection, committed: Committed, undone: Callable[[], None]
-    ) -> None:
-        self._conn = conn
+    _conn: sqlite3.Connection
+
+    def __init__(self, committed: Committed, undone: Callable[[], None]) -> None:
         self._committed = committed
         self._undone = undone
         self._queue: deque[Job] = deque()
@@ -95,8 +97,9 @@ class Writer:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
 
-    def start(self) -> None:
-        """Begin to write; answers go to the running event loop."""
+    def start(self, conn: sqlite3.Connection) -> None:
+        """Begin to write on ``conn``; answers go to the running event loop."""
+        self._conn = conn
         self._loop = asyncio.get_running_loop()
         self._thread.start()
 
@@ -105,29 +108,37 @@ class Writer:
         if not self._closing:
             self._closing = True
             self._wakes.put(False)
-        await asyncio.to_thread(self._thread.join)
+        if self._loop is not None:
+            await asyncio.to_thread(self._thread.join)
 
     def depth(self) -> int:
         """Jobs that wait, those that could not be written yet included."""
         return len(self._queue) + len(self._owed)
 
     def submit(
-        self, apply: Apply, entry: Any, durability: Durability, *, must: bool
+        self,
+        apply: Apply,
+        entry: Any,
+        durability: Durability,
+        *,
+        must: bool = False,
+        undo: Callable[[], Any] | None = None,
     ) -> asyncio.Future[Any]:
-        """Queue a job; see :meth:`gateway.store.books.Database.write`.
+        """Queue a job; see :meth:`gateway.store.books.Database.write`. A commit in SQLite has
+        happened or has not: there is never anything to ``undo``.
 
         :raises Fault: ``store_unavailable`` where the writer is closed or too far behind.
         """
-        if self._closing or self._loop is None:
+        loop = self._loop
+        if self._closing or loop is None:
             raise unavailable(None, "write")
         if not must and len(self._queue) >= QUEUE:
             raise unavailable(None, "queue")
-        future: asyncio.Future[Any] = self._loop.create_future()
-        # A commit in SQLite has happened or has not: there is never anything to undo.
-        self._queue.append(Job(apply, entry, durability, must, None, future, time.monotonic()))
+        future: asyncio.Future[Any] = loop.create_future()
+        self._queue.append(Job(apply, entry, durability, must, undo, future, time.monotonic()))
         if not self._at_work:
             self._at_work = True
-            self._loop.call_soon(self._wake, self._loop)
+            loop.call_soon(self._wake, loop)
         return future
 
     def _wake(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -163,8 +174,8 @@ class Writer:
             open_ = self._wakes.get(timeout=PAUSE if group else None)
         except Empty:
             open_ = True
-        while self._queue and len(group) < GROUP:
-            group.append(self._queue.popleft())
+        room = min(len(self._queue), GROUP - len(group))
+        group += [self._queue.popleft() for _ in range(room)]
         if self._queue:
             self._wakes.put(open_)
         return open_ or bool(self._queue), group
@@ -191,7 +202,7 @@ class Writer:
         conn.execute("BEGIN IMMEDIATE")
         try:
             for apply, jobs in parts(group).items():
-                outcomes += zip(jobs, apply(conn, [job.entry for job in jobs]), strict=True)
+                outcomes += zip(jobs, apply(conn, [*map(_entry, jobs)]), strict=True)
             conn.execute("COMMIT")
         except BaseException:
             self._undone()
@@ -238,6 +249,7 @@ class Writer:
             self._committed(entries, seconds)
 
 
+_entry = attrgetter("entry")
 _PASSING = frozenset(
     {
         sqlite3.SQLITE_FULL,
