@@ -9,11 +9,12 @@ Must not know sockets, keys or prices.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any
 
 from adapters.canonical.facts import Facts
 from adapters.canonical.faults import Fault
-from adapters.canonical.request import JsonObject, JsonSchema, Reasoning, Request
+from adapters.canonical.request import JsonObject, Output, Reasoning, Request
 from adapters.dialects.openai_responses.items import InputItems
 from adapters.dialects.openai_responses.notes import Notes
 from adapters.dialects.openai_responses.tools import wire_choice, wire_tools
@@ -43,6 +44,7 @@ _CACHE = Copied(
 )
 
 _NO_PLACE = ("top_k", "seed", "frequency_penalty", "presence_penalty", "logit_bias")
+_without_place = attrgetter(*_NO_PLACE)
 
 _TIERS = {"standard_only": "default"}
 """Anthropic's words for service tiers."""
@@ -151,17 +153,21 @@ def _tooling(request: Request, notes: Notes) -> dict[str, Any]:
 
 def _text(request: Request) -> dict[str, Any]:
     text: dict[str, Any] = {}
-    match request.output:
-        case JsonObject():
-            text["format"] = {"type": "json_object"}
-        case JsonSchema() as wanted:
-            text["format"] = {"type": "json_schema", "name": wanted.name, "schema": wanted.schema}
-            for name in ("description", "strict"):
-                if getattr(wanted, name) is not None:
-                    text["format"][name] = getattr(wanted, name)
+    if request.output is not None:
+        text["format"] = _format(request.output)
     if request.verbosity is not None:
         text["verbosity"] = request.verbosity
     return {"text": text} if text else {}
+
+
+def _format(wanted: Output) -> dict[str, Any]:
+    if isinstance(wanted, JsonObject):
+        return {"type": "json_object"}
+    form: dict[str, Any] = {"type": "json_schema", "name": wanted.name, "schema": wanted.schema}
+    for name in ("description", "strict"):
+        if getattr(wanted, name) is not None:
+            form[name] = getattr(wanted, name)
+    return form
 
 
 # ------------------------------------------------------------------------------- reasoning
@@ -239,8 +245,8 @@ def _tier(tier: str, notes: Notes) -> str:
 
 
 def _name_lost(request: Request, notes: Notes) -> None:
-    for name in _NO_PLACE:
-        if getattr(request.sampling, name) is not None:
+    for name, value in zip(_NO_PLACE, _without_place(request.sampling), strict=True):
+        if value is not None:
             notes.drop_field(name)
     if request.cache is not None and request.cache.control is not None:
         notes.drop_field("cache.control")

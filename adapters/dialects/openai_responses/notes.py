@@ -11,20 +11,19 @@ from adapters.wire.openai_responses import DIALECT
 
 
 class Notes:
-    """Collects names as the caller of ``origin`` wrote them, each once, in order."""
+    """Collects names as the caller of ``origin`` wrote them, each once, in order.
 
-    __slots__ = ("_dropped", "adjusted", "injected", "origin")
+    ``native``: the caller speaks this very protocol, so its own extras may go along.
+    """
+
+    __slots__ = ("_dropped", "adjusted", "injected", "native", "origin")
 
     def __init__(self, origin: Dialect) -> None:
         self.origin = origin
+        self.native = origin == DIALECT
         self._dropped: dict[str, None] = {}
         self.injected: list[str] = []
         self.adjusted: list[str] = []
-
-    @property
-    def native(self) -> bool:
-        """Whether the caller speaks this very protocol, so that its own extras may go along."""
-        return self.origin == DIALECT
 
     @property
     def dropped(self) -> tuple[str, ...]:

@@ -70,33 +70,57 @@ def parse_count(
 def _parse(
     body: bytes, headers: Mapping[str, str], limits: Limits, shape: TypeAdapter[Any]
 ) -> Asked:
-    raw = read_object(body, limits)
-    given = validated(shape, raw)
+    given = validated(shape, read_object(body, limits))
     _check(given, limits)
     dropped: list[str] = []
     betas, unsent = _headers(headers, dropped)
+    messages = [_message(message, number) for number, message in enumerate(given["messages"])]
+    said = {} if _READ.isdisjoint(given) else _read(given, dropped)
     request = Request(
-        model=given["model"],
-        messages=tuple(_message(m, n) for n, m in enumerate(given["messages"])),
-        origin=NAME,
-        instructions=_system(given.get("system")),
-        tools=_tools(given.get("tools"), dropped),
-        tool_choice=_tool_choice(given.get("tool_choice")),
-        parallel_tools=_parallel(given.get("tool_choice")),
-        output=_output(given),
+        given["model"],
+        tuple(messages),
+        NAME,
         sampling=_sampling(given),
-        reasoning=_reasoning(given),
-        cache=_cache(given.get("cache_control")),
-        end_user=(given.get("metadata") or NO_EXTRAS).get("user_id"),
-        service_tier=given.get("service_tier"),
         stream=bool(given.get("stream")),
         extras=_extras(given, dropped),
         headers=betas,
-        continues=_continues(given.get("thread")),
+        **said,
     )
     if not request.continues:
         check_results(request)
     return Asked(request, dropped=(*dropped, *unsent))
+
+
+_READ = frozenset(
+    {
+        "system",
+        "tools",
+        "tool_choice",
+        "output_config",
+        "output_format",
+        "thinking",
+        "cache_control",
+        "metadata",
+        "service_tier",
+        "thread",
+    }
+)
+"""Fields that :func:`_read` reads."""
+
+
+def _read(given: Json, dropped: list[str]) -> dict[str, Any]:
+    return {
+        "instructions": _system(given.get("system")),
+        "tools": _tools(given.get("tools"), dropped),
+        "tool_choice": _tool_choice(given.get("tool_choice")),
+        "parallel_tools": _parallel(given.get("tool_choice")),
+        "output": _output(given),
+        "reasoning": _reasoning(given),
+        "cache": _cache(given.get("cache_control")),
+        "end_user": (given.get("metadata") or NO_EXTRAS).get("user_id"),
+        "service_tier": given.get("service_tier"),
+        "continues": _continues(given.get("thread")),
+    }
 
 
 def _continues(thread: Any) -> bool:
@@ -108,9 +132,14 @@ def _continues(thread: Any) -> bool:
 def _check(given: Json, limits: Limits) -> None:
     if not given["messages"]:
         raise Fault("bad_request", "messages: at least one message is needed.", param="messages")
-    for name, limit in (("messages", limits.messages), ("tools", limits.tools)):
-        if len(given.get(name) or ()) > limit:
-            raise Fault("bad_request", f"{name}: at most {limit} are accepted.", param=name)
+    if len(given["messages"]) > limits.messages:
+        raise _too_many("messages", limits.messages)
+    if len(given.get("tools") or ()) > limits.tools:
+        raise _too_many("tools", limits.tools)
+
+
+def _too_many(name: str, limit: int) -> Fault:
+    return Fault("bad_request", f"{name}: at most {limit} are accepted.", param=name)
 
 
 def _headers(headers: Mapping[str, str], dropped: list[str]) -> tuple[Mapping[str, str], list[str]]:
@@ -129,14 +158,12 @@ def _headers(headers: Mapping[str, str], dropped: list[str]) -> tuple[Mapping[st
 
 
 def _message(message: Json, number: int) -> Message:
-    content = message["content"]
+    content, extras = message["content"], _others(message, _MESSAGE_FIELDS)
+    if isinstance(content, str):
+        return Message(message["role"], (Text(content),), extras=extras)
     where = f"messages[{number}].content"
-    parts: tuple[Part, ...] = (
-        (Text(content),)
-        if isinstance(content, str)
-        else tuple(_part(block, f"{where}[{n}]") for n, block in enumerate(content))
-    )
-    return Message(message["role"], parts, extras=_others(message, _MESSAGE_FIELDS))
+    parts = [_part(block, f"{where}[{n}]") for n, block in enumerate(content)]
+    return Message(message["role"], tuple(parts), extras=extras)
 
 
 def _part(block: Json, where: str) -> Part:
