@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from prometheus_client import (
     CollectorRegistry,
@@ -80,6 +80,22 @@ class _CallSeries(NamedTuple):
     first_token: Spread
     per_token: Spread
 
+    def take(self, ends: Sequence[CallEnd]) -> None:
+        """Count calls that have ended."""
+        self.answered.value += len(ends)
+        self.seconds.observe_all([end.seconds for end in ends])
+        if ends[0].fault:
+            return  # so have all of them: it is one of the labels
+        self.first_token.observe_all([end.ttft for end in ends if end.ttft is not None])
+        self.per_token.observe_all(
+            [
+                max(0.0, end.seconds - end.ttft) / (end.output_tokens - 1)
+                for end in ends
+                if end.stream and end.ttft is not None
+                if end.output_tokens is not None and end.output_tokens > 1
+            ]
+        )
+
 
 class _AttemptSeries(NamedTuple):
     """The series that the attempts with the same labels count in."""
@@ -91,6 +107,37 @@ class _AttemptSeries(NamedTuple):
     cache_read: Number
     cache_write: Number
     cost: Number
+
+    def take(self, ends: Sequence[AttemptEnd]) -> None:
+        """Count attempts that have ended."""
+        *_, seconds, given, made, read, written, cost = zip(*ends, strict=True)
+        self.made.value += len(ends)
+        self.seconds.observe_all(seconds)
+        self.input_tokens.observe_all(_known(given))
+        self.output_tokens.observe_all(_known(made))
+        self.cache_read.value += sum(_known(read))
+        self.cache_write.value += sum(_known(written))
+        self.cost.value += sum(_known(cost))
+
+
+def _known(numbers: tuple[Any, ...]) -> Sequence[Any]:
+    return [n for n in numbers if n is not None] if None in numbers else numbers
+
+
+End = TypeVar("End", CallEnd, AttemptEnd)
+
+
+def _alike(ends: Iterable[End], labels: int) -> Iterable[list[End]]:
+    """``ends`` by their first fields, which become labels."""
+    groups: dict[tuple[Any, ...], list[End]] = {}
+    for end in ends:
+        groups.setdefault(end[:labels], []).append(end)
+    return groups.values()
+
+
+MANY = 128
+"""Ends that are waited for before they are counted, all in one go: of the steps that a call takes
+in here most are then taken once for so many calls."""
 
 
 _TYPES: Mapping[str, Callable[..., MetricWrapperBase]] = {"counter": Counter, "gauge": Gauge}
@@ -137,6 +184,8 @@ class Metrics:
         self._started: dict[str, Number] = {}
         self._calls: dict[tuple[Any, ...], _CallSeries] = {}
         self._attempts: dict[tuple[str, ...], _AttemptSeries] = {}
+        self._ended_calls: list[CallEnd] = []
+        self._ended_attempts: list[AttemptEnd] = []
         self._queues: dict[str, Callable[[], int]] = {}
         self._breakers: Callable[[], Mapping[str, str]] = dict
         ProcessCollector(registry=self._registry)
@@ -150,6 +199,7 @@ class Metrics:
     def know(self, aliases: Collection[str], deployments: Iterable[tuple[str, str]]) -> None:
         """Take the names that labels may hold: aliases, and deployments as
         ``(provider, model)``. Called at start and after each reload; old series stay."""
+        self._count()
         self._deployments = tuple(dict.fromkeys(deployments))
         providers = frozenset({"", *(provider for provider, _ in self._deployments)})
         models = frozenset(model for _, model in self._deployments)
@@ -188,17 +238,10 @@ class Metrics:
     def call_ended(self, end: CallEnd, under_way: Number) -> None:
         """A call has been answered, or given up."""
         under_way.value -= 1
-        series = self._calls.get(end[:5])
-        if series is None:
-            series = self._call_series(end)
-        series.answered.value += 1
-        series.seconds.observe(end.seconds)
-        if end.fault or end.ttft is None:
-            return
-        series.first_token.observe(end.ttft)
-        if end.stream and end.output_tokens is not None and end.output_tokens > 1:
-            spent = max(0.0, end.seconds - end.ttft)
-            series.per_token.observe(spent / (end.output_tokens - 1))
+        ended = self._ended_calls
+        ended.append(end)
+        if len(ended) >= MANY:
+            self._count()
 
     def _call_series(self, end: CallEnd) -> _CallSeries:
         given = (end.alias, end.operation, end.provider, str(end.status), end.fault)
@@ -218,18 +261,19 @@ class Metrics:
 
     def attempt_ended(self, end: AttemptEnd) -> None:
         """An attempt's row has been settled."""
-        series = self._attempts.get(end[:6])
-        if series is None:
-            series = self._attempt_series(end)
-        series.made.value += 1
-        series.seconds.observe(end.seconds)
-        if end.input_tokens is not None:
-            series.input_tokens.observe(end.input_tokens)
-        if end.output_tokens is not None:
-            series.output_tokens.observe(end.output_tokens)
-        series.cache_read.value += end.cache_read or 0
-        series.cache_write.value += end.cache_write or 0
-        series.cost.value += end.cost_nano or 0
+        ended = self._ended_attempts
+        ended.append(end)
+        if len(ended) >= MANY:
+            self._count()
+
+    def _count(self) -> None:
+        """Count whatever has ended since the last time; whoever reads the series does it first."""
+        calls, self._ended_calls = self._ended_calls, []
+        attempts, self._ended_attempts = self._ended_attempts, []
+        for answered in _alike(calls, 5):
+            (self._calls.get(answered[0][:5]) or self._call_series(answered[0])).take(answered)
+        for tried in _alike(attempts, 6):
+            (self._attempts.get(tried[0][:6]) or self._attempt_series(tried[0])).take(tried)
 
     def _attempt_series(self, end: AttemptEnd) -> _AttemptSeries:
         given = (end.alias, end.operation, end.provider, end.model, end.kind, end.fault)
@@ -276,6 +320,7 @@ class Metrics:
 
     def render(self) -> tuple[str, bytes]:
         """The content type and body of ``GET /metrics``."""
+        self._count()
         queues = self._of["gateway_queue_depth"]
         for name, depth in self._queues.items():
             queues.labels(name).set(depth())

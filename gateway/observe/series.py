@@ -7,7 +7,7 @@ its own. Must not know which labels are allowed.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
@@ -46,6 +46,17 @@ class Spread:
         """Count ``value`` in."""
         self.counts[bisect_left(self.bounds, value)] += 1
         self.sum += value
+
+    def observe_all(self, values: Sequence[float]) -> None:
+        """Count many values in: one look for each bucket, not for each value."""
+        ordered = sorted(values)
+        below = 0
+        for place, bound in enumerate(self.bounds):
+            within = bisect_right(ordered, bound)
+            self.counts[place] += within - below
+            below = within
+        self.counts[-1] += len(ordered) - below
+        self.sum = sum(values, self.sum)
 
 
 class Numbers(Collector):

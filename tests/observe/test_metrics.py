@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from pathlib import Path
 from timeit import timeit
@@ -11,7 +12,7 @@ from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 
 from adapters.canonical.faults import KINDS
-from gateway.observe.metrics import AttemptEnd, CallEnd, Metrics
+from gateway.observe.metrics import MANY, AttemptEnd, CallEnd, Metrics
 from gateway.observe.table import CLOSED_SETS, METRICS, OPERATION, PROVIDER
 
 DOCS = Path(__file__).parents[2] / "docs" / "metrics.md"
@@ -88,6 +89,37 @@ def test_what_is_not_known_is_not_observed(metrics: Metrics) -> None:
 def test_time_per_token_needs_two_tokens(metrics: Metrics, tokens: int | None) -> None:
     one_call(metrics, CALL._replace(output_tokens=tokens))
     assert not any("time_per_output_token" in name for name, _ in samples(metrics))
+
+
+@pytest.mark.parametrize("calls", [1, MANY - 1, MANY, 3 * MANY + 5])
+def test_calls_are_counted_together_as_one_by_one(metrics: Metrics, calls: int) -> None:
+    """Whoever looks after each call sees what is seen by who looks after all of them."""
+    rng = random.Random(calls)
+    looked_at = Metrics("1.2.3")
+    looked_at.know(["smart", "fast"], [("openai", "gpt"), ("anthropic", "claude")])
+    maybe = lambda number: rng.choice([None, 0, number])  # noqa: E731
+    for _ in range(calls):
+        fault = rng.choice(["", "", "upstream_server", "unheard of"])
+        alias, taken = rng.choice(["smart", "fast", "unheard of"]), rng.random() * 20
+        call = CALL._replace(
+            alias=alias,
+            status=rng.choice([200, 502]),
+            fault=fault,
+            seconds=taken,
+            ttft=maybe(rng.random()),
+            output_tokens=maybe(rng.randrange(3000)),
+            stream=rng.random() < 0.5,
+        )
+        used = (maybe(100), maybe(rng.randrange(9000)), maybe(7), maybe(8), maybe(10**6))
+        attempt = AttemptEnd(alias, "chat", "openai", "gpt", "retry", fault, taken, *used)
+        for each in (metrics, looked_at):
+            one_call(each, call, attempt)
+        looked_at.render()
+    ours = {name: number for name, number in samples(metrics).items() if "process" not in name[0]}
+    theirs = samples(looked_at)
+    for name, number in ours.items():
+        assert number == pytest.approx(theirs[name]), name
+    assert ours.keys() == {name for name in theirs if "process" not in name[0]}
 
 
 def test_ten_thousand_invented_names_make_no_new_series(metrics: Metrics) -> None:

@@ -7,7 +7,7 @@ import random
 import pytest
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from gateway.observe.series import Numbers, Spreads
+from gateway.observe.series import Numbers, Spread, Spreads
 from gateway.observe.table import METRICS, Spec
 
 SHARED = [spec for spec in METRICS if spec.labels or spec.type == "histogram"]
@@ -44,6 +44,22 @@ def test_the_text_is_that_of_the_client(spec: Spec) -> None:
             numbers.at(*place).value += amount
             metric.labels(*place).inc(amount)
     assert text(ours) == text(theirs)
+
+
+@pytest.mark.parametrize("many", [0, 1, 200])
+def test_many_values_are_counted_as_one_by_one(many: int) -> None:
+    rng = random.Random(many)
+    for spec in [spec for spec in SHARED if spec.type == "histogram"]:
+        edges = [0, *spec.buckets, spec.buckets[-1] * 2]
+        values = [rng.choice([rng.random() * edges[-1], rng.choice(edges)]) for _ in range(many)]
+        one_by_one, at_once = Spread(spec.buckets), Spread(spec.buckets)
+        for spread in (one_by_one, at_once):
+            spread.observe(edges[1])
+        for value in values:
+            one_by_one.observe(value)
+        at_once.observe_all(values)
+        assert at_once.counts == one_by_one.counts
+        assert at_once.sum == pytest.approx(one_by_one.sum)
 
 
 def test_a_series_of_which_nothing_is_counted_is_not_shown() -> None:
