@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import time
 from collections.abc import Iterator
+from itertools import count
 from typing import Protocol
 
 
@@ -28,6 +30,8 @@ class Clock(Protocol):
 _RANDOM = 14
 _BATCH = 256
 
+_pieces = re.compile(f".{{{_RANDOM}}}").findall
+
 
 class SystemClock:
     """The machine's own clock.
@@ -48,13 +52,12 @@ class SystemClock:
     monotonic = staticmethod(time.monotonic)
 
     def new_id(self, prefix: str) -> str:
-        # Taking the next of a list is one step for every thread, so no id is given twice.
+        # Taking the next one runs no code of Python's, so no two threads are given the same.
         digits = next(self._fresh, None)
         if digits is None:
             many, first = secrets.token_hex(_BATCH * _RANDOM // 2), int(self.wall() * 256)
             first = max(first, self._next)  # more than 256 a second run ahead of the time
             self._next = first + _BATCH
-            places = enumerate(range(0, len(many), _RANDOM), first)
-            fresh = iter([f"{when:010x}{many[n : n + _RANDOM]}" for when, n in places])
+            fresh = map("%010x%s".__mod__, zip(count(first), _pieces(many), strict=False))
             self._fresh, digits = fresh, next(fresh)
         return prefix + digits

@@ -56,7 +56,7 @@ def attempt(
 class _Attempting(Trying):
     """The attempts of one conversation's call, in order."""
 
-    __slots__ = ("_counted", "_freeform", "_promise", "_repairs", "_sink", "_watch")
+    __slots__ = ("_counted", "_freeform", "_promise", "_repairs", "_sink", "_watch", "_whole")
 
     def __init__(
         self, call: Call, route: Plan, counted: Counted, sink: CallSink, books: Books
@@ -66,6 +66,8 @@ class _Attempting(Trying):
         self._counted = counted
         self._repairs = None if self._promise is None else Repairs(call, counted)
         self._sink = sink
+        self._whole = whole_sink(sink)
+        """The sink, if it tells nobody of an attempt before there is an outcome."""
         self._freeform = freeform(call.request) if call.request.tools else frozenset()
         self._watch: Watch | None = None
         """Who has made the seals of the answer under way, once there are any."""
@@ -116,7 +118,8 @@ class _Attempting(Trying):
 
     async def _perform(self, one: Try) -> Fault | None:
         call, deployment = self._call, one.prepared.target.deployment
-        self._sink.use(self._head(one, "streaming"))
+        if self._whole is None:
+            self._sink.use(self._head(one, "streaming"))
         one.pumped = await call.runtime.adapters[deployment.provider.name].pump(
             one.prepared.encoded.call, self._way(one), self._timeouts(one.prepared), one.marks
         )
@@ -144,7 +147,7 @@ class _Attempting(Trying):
             decoder = DIALECTS[dialect].decoder(verbatim=same and untouched)
             return Way(decoder, Pipe(self._pipe(one)), self._sink)
         pipe = Pipe((one.meter, one.gate))
-        sink = whole_sink(self._sink)
+        sink = self._whole
         if sink is None:
             skims = not one.gate.holds_all and prompt_sink(self._sink) is not None
             return Way(DIALECTS[dialect].decoder(verbatim=same, skims=skims), pipe, self._sink)

@@ -13,7 +13,7 @@ from gateway.flow.choices import choices, in_parallel
 from gateway.flow.context import Call, CallSink, Outcome
 from gateway.flow.count import Counted
 from gateway.flow.rewrite import is_sent_as_is, rewritten
-from gateway.flow.route import route
+from gateway.flow.route import listed, route
 from gateway.policy.admit import admit
 
 REASONED = {Thinking, ToolCall}
@@ -44,7 +44,7 @@ async def complete(call: Call, sink: CallSink) -> Outcome:
         call = await rewritten(call)
     if call.request is not counted.request:
         counted = Counted(call.request, call.size)
-    planned = await route(call, counted)
+    planned = listed(call, counted) or await route(call, counted)
     if in_parallel(call, planned):
         return await choices(call, planned, counted, sink)
     return await attempt(call, planned, counted, sink)

@@ -90,8 +90,10 @@ class Call:
     @property
     def proves(self) -> bool:
         """Whether the answer has to pass a schema, or its tool calls theirs."""
-        checks_calls = self.alias.on_invalid_arguments == "repair" and bool(self.request.tools)
-        return self.request.output is not None or checks_calls
+        request = self.request
+        if request.output is not None:
+            return True
+        return bool(request.tools) and self.alias.on_invalid_arguments == "repair"
 
     @property
     def restores(self) -> Masking | None:
@@ -119,8 +121,9 @@ class Call:
     @property
     def holds(self) -> bool:
         """Whether nothing goes out before the whole answer is there."""
-        proven_first = self.proves and not self.verifies
-        return self.alias.commit == "complete" or not self.request.stream or proven_first
+        if not self.request.stream or self.alias.commit == "complete":
+            return True
+        return self.proves and not self.verifies
 
 
 @record(frozen=True, slots=True)

@@ -14,6 +14,15 @@ from gateway.routing.plan import Ask, Plan
 from gateway.settings.snapshot import Target
 
 
+def listed(call: Call, counted: Counted) -> Plan | None:
+    """The targets to try as most calls get them: all of the alias's, in their order. ``None``
+    where some choosing has to be done."""
+    alias = call.alias
+    if not counted.surely_fits(alias.narrowest):
+        return None
+    return call.runtime.router.listed(alias, needs(call.request, counted.kinds))
+
+
 def route(call: Call, counted: Counted) -> Coroutine[Any, Any, Plan]:
     """The targets to try, best first.
 

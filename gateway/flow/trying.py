@@ -122,10 +122,10 @@ class Trying(ABC):
 
     def _timeouts(self, prepared: Prepared) -> Timeouts:
         """The target's time-outs, none longer than what is left of the call's deadline."""
-        own, now = prepared.target.timeouts, self._call.runtime.clock.monotonic()
-        if now + own.total <= self._tries.deadline_at:
+        own = prepared.target.timeouts
+        left = self._tries.remaining(self._call.runtime.clock.monotonic())
+        if left >= own.total:
             return own
-        left = self._tries.remaining(now)
         return Timeouts(own.connect, own.first_event, own.between_events, left)
 
     async def _ended(self, one: Try, fault: Fault | None) -> tuple[Outcome | None, Decision]:

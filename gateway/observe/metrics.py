@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from prometheus_client import (
     CollectorRegistry,
@@ -82,19 +84,21 @@ class _CallSeries(NamedTuple):
 
     def take(self, ends: Sequence[CallEnd]) -> None:
         """Count calls that have ended."""
+        *_, seconds, first_token, _, stream = zip(*ends, strict=True)
         self.answered.value += len(ends)
-        self.seconds.observe_all([end.seconds for end in ends])
+        self.seconds.observe_all(seconds)
         if ends[0].fault:
             return  # so have all of them: it is one of the labels
-        self.first_token.observe_all([end.ttft for end in ends if end.ttft is not None])
-        self.per_token.observe_all(
-            [
-                max(0.0, end.seconds - end.ttft) / (end.output_tokens - 1)
-                for end in ends
-                if end.stream and end.ttft is not None
-                if end.output_tokens is not None and end.output_tokens > 1
-            ]
-        )
+        self.first_token.observe_all(_known(first_token))
+        if any(stream):
+            self.per_token.observe_all([pace for end in ends if (pace := _pace(end)) is not None])
+
+
+def _pace(end: CallEnd) -> float | None:
+    """Seconds for each token after the first, of a stream with more than one."""
+    if not end.stream or end.ttft is None or end.output_tokens is None or end.output_tokens < 2:
+        return None
+    return max(0.0, end.seconds - end.ttft) / (end.output_tokens - 1)
 
 
 class _AttemptSeries(NamedTuple):
@@ -115,25 +119,18 @@ class _AttemptSeries(NamedTuple):
         self.seconds.observe_all(seconds)
         self.input_tokens.observe_all(_known(given))
         self.output_tokens.observe_all(_known(made))
-        self.cache_read.value += sum(_known(read))
-        self.cache_write.value += sum(_known(written))
-        self.cost.value += sum(_known(cost))
+        self.cache_read.value += sum(filter(None, read))
+        self.cache_write.value += sum(filter(None, written))
+        self.cost.value += sum(filter(None, cost))
 
 
 def _known(numbers: tuple[Any, ...]) -> Sequence[Any]:
     return [n for n in numbers if n is not None] if None in numbers else numbers
 
 
-End = TypeVar("End", CallEnd, AttemptEnd)
-
-
-def _alike(ends: Iterable[End], labels: int) -> Iterable[list[End]]:
-    """``ends`` by their first fields, which become labels."""
-    groups: dict[tuple[Any, ...], list[End]] = {}
-    for end in ends:
-        groups.setdefault(end[:labels], []).append(end)
-    return groups.values()
-
+_call_labels = itemgetter(slice(5))
+_attempt_labels = itemgetter(slice(6))
+"""What of an end becomes labels."""
 
 MANY = 128
 """Ends that are waited for before they are counted, all in one go: of the steps that a call takes
@@ -270,10 +267,12 @@ class Metrics:
         """Count whatever has ended since the last time; whoever reads the series does it first."""
         calls, self._ended_calls = self._ended_calls, []
         attempts, self._ended_attempts = self._ended_attempts, []
-        for answered in _alike(calls, 5):
-            (self._calls.get(answered[0][:5]) or self._call_series(answered[0])).take(answered)
-        for tried in _alike(attempts, 6):
-            (self._attempts.get(tried[0][:6]) or self._attempt_series(tried[0])).take(tried)
+        for labels, alike in groupby(sorted(calls, key=_call_labels), _call_labels):
+            answered = list(alike)
+            (self._calls.get(labels) or self._call_series(answered[0])).take(answered)
+        for labels, similar in groupby(sorted(attempts, key=_attempt_labels), _attempt_labels):
+            tried = list(similar)
+            (self._attempts.get(labels) or self._attempt_series(tried[0])).take(tried)
 
     def _attempt_series(self, end: AttemptEnd) -> _AttemptSeries:
         given = (end.alias, end.operation, end.provider, end.model, end.kind, end.fault)

@@ -53,12 +53,13 @@ class _Breaker:
     def count(self, now: float, failures: int) -> None:
         second = int(now)
         seconds = self.seconds
-        if seconds and seconds[-1][0] == second:
-            entry = seconds[-1]
-            entry[1] += 1
-            entry[2] += failures
-        else:
+        if not seconds or seconds[-1][0] != second:
             seconds.append([second, 1, failures])
+            return
+        entry = seconds[-1]
+        entry[1] += 1
+        if failures:
+            entry[2] += failures
 
     def totals(self, now: float, window: float) -> tuple[int, int]:
         """Calls and failures of the last ``window`` seconds."""

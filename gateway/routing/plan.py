@@ -101,15 +101,21 @@ class Router:
         self._random = random
         self._listed: dict[str, tuple[Sequence[Target], Plan]] = {}
 
+    def listed(self, alias: Alias, needs: frozenset[str]) -> Plan | None:
+        """The plan of a call that fits every window, if it needs no choosing: any target can
+        serve it, none has failed lately, and they are tried as listed. ``None`` if it does."""
+        if alias.strategy == "priority" and needs <= alias.common and self._breakers.all_closed:
+            return self._every(alias)
+        return None
+
     def plan(self, alias: Alias, ask: Ask, now: float) -> Plan:
         """The order in which to try ``alias``'s targets for ``ask``."""
+        listed = self.listed(alias, ask.needs) if ask.fits is None else None
+        return self._chosen(alias, ask, now, self._every(alias)) if listed is None else listed
+
+    def _every(self, alias: Alias) -> Plan:
         targets, listed = self._listed.get(alias.name, _NOTHING)
-        if targets is not alias.targets:
-            listed = self._list(alias)
-        all_able = ask.fits is None and ask.needs <= alias.common
-        if all_able and alias.strategy == "priority" and self._breakers.all_closed:
-            return listed
-        return self._chosen(alias, ask, now, listed)
+        return listed if targets is alias.targets else self._list(alias)
 
     def _chosen(self, alias: Alias, ask: Ask, now: float, listed: Plan) -> Plan:
         """The targets that are able and awake, in the order of the alias's strategy."""
