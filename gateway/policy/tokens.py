@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import field
-from itertools import chain
 from operator import mul, sub
 from typing import AnyStr, NamedTuple
 
@@ -65,8 +64,8 @@ BYTES_PER_AUDIO_TOKEN = 250
 SEALED_PER_TOKEN = 16
 """Characters of sealed reasoning for each token that it counts as input."""
 
-_BREAK = "\x0b"
-"""Between texts: white space that belongs to no class."""
+_BREAK, _START = "\x0b", b"\x0b"
+"""Between texts, and before the first: white space that belongs to no class."""
 
 
 class Estimate(NamedTuple):
@@ -110,33 +109,30 @@ _SIDES = _sides()
 def features(data: bytes) -> tuple[int, ...]:
     """How often each class, a word, and each kind of joint occurs, as ``TOKENIZERS`` has them.
 
-    Joints are found for all places at once: what the bytes begin, as one large number, moved on
-    by a byte, *and* what they complete, moved on by half a byte.
+    Of each class there are as many characters as less is left without them. Joints are found for
+    all places at once: what the bytes begin, as one large number, moved on by a byte, *and* what
+    they complete, moved on by half a byte.
     """
-    sides = int.from_bytes(data.translate(_SIDES), "big")
-    joints = ((sides >> 8) & (sides >> 4)).to_bytes(len(data), "big").translate(None, b"\0")
-    words, humps = joints.count(1), joints.count(2)
-    first_word = data != b"" and not data[:1].isspace()
-    return (*_classes(data), words + first_word, humps, len(joints) - words - humps)
-
-
-def _classes(data: bytes) -> Iterator[int]:
-    """How many characters of each class there are: by how much less is left, class by class."""
     classes, others = (_ASCII, _NO_OTHERS) if data.isascii() else (_MEMBERS, ())
     rest = data
     left = [len(rest := rest.translate(None, members)) for members in classes]
-    return chain(map(sub, (len(data), *left), left), others)
+    counts = map(sub, (len(data), *left), left)
+    begun = _START + data  # so that the first word begins, too
+    sides = int.from_bytes(begun.translate(_SIDES), "big")
+    joints = ((sides >> 8) & (sides >> 4)).to_bytes(len(begun), "big").translate(None, b"\0")
+    words, humps = joints.count(1), joints.count(2)
+    return (*counts, *others, words, humps, len(joints) - words - humps)
 
 
 def count(text: str | bytes, family: Family) -> float:
     """Tokens of one text, framing left out."""
     data = text.encode("utf-8", "replace") if isinstance(text, str) else text
-    return family.scale * _weight(features(data), family)
+    return _weight(features(data), family)
 
 
 def _weight(counts: tuple[int, ...], family: Family) -> float:
     weight: float = sum(map(mul, counts, TOKENIZERS[family.tokenizer]))
-    return weight
+    return family.scale * weight
 
 
 @record(slots=True)
@@ -190,7 +186,7 @@ def measure(request: Request) -> Measure:
 def weigh(found: Measure, facts: Facts) -> Estimate:
     """The tokens of a measured request at a model with these facts."""
     family = FAMILIES.get(facts.family) or FAMILIES["unknown"]
-    text = family.scale * _weight(found.counts, family) * found.share
+    text = _weight(found.counts, family) * found.share
     error = family.error + (SAMPLING_ERROR if found.share > 1.0 else 0.0)
     framing = family.base + family.message * found.messages
     if found.beside is not None:

@@ -18,7 +18,6 @@ from adapters.canonical.request import (
     FunctionTool,
     JsonObject,
     JsonSchema,
-    Message,
     OpaqueTool,
     Output,
     PromptRef,
@@ -58,7 +57,20 @@ def parse(
             unasked = {name: options[name] for name in options if name not in _STREAM_FIELDS}
             extras = {**extras, "stream_options": cleaned(unasked, "stream_options", dropped)}
         style = Style(bool(options.get("include_usage")), given.get("functions") is not None)
-    request = _request(given, messages, extras, dropped)
+    said: dict[str, Any] = {}
+    if not given.keys().isdisjoint(_AS_GIVEN):
+        said = {_AS_GIVEN[name]: value for name, value in given.items() if name in _AS_GIVEN}
+    if not _READ.isdisjoint(given):
+        said |= _read(given, dropped)
+    request = Request(
+        given.get("model", ""),
+        messages,
+        "openai-chat",
+        sampling=_sampling(given),
+        stream=bool(given.get("stream")),
+        extras=extras,
+        **said,
+    )
     check_results(request)
     return Asked(request, style, tuple(dropped))
 
@@ -149,28 +161,6 @@ _READ = frozenset(
     }
 )
 """Fields that :func:`_read` reads; most bodies have none of them."""
-
-
-def _request(
-    given: Mapping[str, Any],
-    messages: tuple[Message, ...],
-    extras: Mapping[str, Any],
-    dropped: list[str],
-) -> Request:
-    said: dict[str, Any] = {}
-    if not given.keys().isdisjoint(_AS_GIVEN):
-        said = {_AS_GIVEN[name]: value for name, value in given.items() if name in _AS_GIVEN}
-    if not _READ.isdisjoint(given):
-        said |= _read(given, dropped)
-    return Request(
-        given.get("model", ""),
-        messages,
-        "openai-chat",
-        sampling=_sampling(given),
-        stream=bool(given.get("stream")),
-        extras=extras,
-        **said,
-    )
 
 
 def _read(given: Mapping[str, Any], dropped: list[str]) -> dict[str, Any]:
