@@ -65,9 +65,13 @@ def write_usage(usage: Usage | None) -> dict[str, Any] | None:
         "completion_tokens": output,
         "total_tokens": prompt + output,
     }
-    details = {"cached_tokens": usage.cache_read, "cache_write_tokens": usage.cache_write}
-    if any(value is not None for value in details.values()):
-        written["prompt_tokens_details"] = {n: v for n, v in details.items() if v is not None}
+    details: dict[str, Any] = {}
+    if usage.cache_read is not None:
+        details["cached_tokens"] = usage.cache_read
+    if usage.cache_write is not None:
+        details["cache_write_tokens"] = usage.cache_write
+    if details:
+        written["prompt_tokens_details"] = details
     if usage.reasoning is not None:
         written["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning}
     if usage.cache_write:

@@ -49,7 +49,9 @@ class Gate:
     def release(self) -> list[Event]:
         """What is still held of an answer that ended well, the terminal left out."""
         held, self._held = self._held, []
-        self.committed = self.committed or bool(held)
+        if not held:
+            return held
+        self.committed = True
         return held[:-1] if _ends(held) else held
 
 

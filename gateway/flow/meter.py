@@ -71,9 +71,10 @@ class Meter:
 
     def take(self, answer: Completion) -> None:
         """Look at an ordinary whole answer in one step: it is all text."""
-        self.model, self.usage = answer.model, answer.usage
-        self.output_bytes = len(answer.text.encode())
-        self.terminal = answer.terminal
+        (text,) = answer.parts
+        assert isinstance(text, Text)
+        self.model, self.usage, self.terminal = answer.model, answer.usage, answer.terminal
+        self.output_bytes = len(text.text.encode())
         self._begin()
 
     def _count_text(self, event: TextDelta | ArgumentsDelta | ThinkingDelta) -> None:

@@ -25,14 +25,16 @@ _MORE = tuple(sorted(KNOWN - {"role", "name", "content"}))
 def straight(body: Any, verbatim: Verbatim | None) -> Completion | None:
     """The answer that ``body`` is, if it is an ordinary one."""
     try:
+        name, model, created = body["id"], body["model"], body["created"]
         (choice,) = body["choices"]
-        message, raw = choice["message"], choice["finish_reason"]
+        number, message, raw = choice["index"], choice["message"], choice["finish_reason"]
         text, reason = message["content"], FINISH_REASONS[raw]
     except (KeyError, TypeError, ValueError):
         return None
     if (
-        type(text) is not str
-        or not text
+        not (type(text) is type(name) is type(model) is str)
+        or not (type(created) is type(number) is int)
+        or not (text and name and model and created > 0 == number)
         or (message.keys() != _BARE and _says_more(message))
         or not choice.keys() <= AROUND
         or choice.get("logprobs")
@@ -40,13 +42,10 @@ def straight(body: Any, verbatim: Verbatim | None) -> Completion | None:
         or body.get("object") == "error"
     ):
         return None
-    number, created = choice.get("index", 0), body.get("created")
-    if number != 0 or type(number) is not int:
-        return None
     return Completion(
-        text_of(body.get("id")),
-        text_of(body.get("model")),
-        created if isinstance(created, int) and created > 0 else None,
+        name,
+        model,
+        created,
         (Text(text),),
         (0,),
         {},
@@ -61,8 +60,3 @@ def straight(body: Any, verbatim: Verbatim | None) -> Completion | None:
 
 def _says_more(message: dict[str, Any]) -> bool:
     return not message.keys() <= KNOWN or any(map(message.get, _MORE))
-
-
-def text_of(value: Any) -> str | None:
-    """``value`` if it is a text that says something."""
-    return value if isinstance(value, str) and value else None

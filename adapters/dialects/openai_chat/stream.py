@@ -26,7 +26,7 @@ from adapters.canonical.faults import Fault
 from adapters.canonical.parts import NO_EXTRAS
 from adapters.dialects.openai_chat import errors
 from adapters.dialects.openai_chat.choice import ChoiceReader, Indices
-from adapters.dialects.openai_chat.straight import OUTER, straight, text_of
+from adapters.dialects.openai_chat.straight import OUTER, straight
 from adapters.wire import openai_chat
 from adapters.wire.json import loads
 from adapters.wire.openai_chat import DIALECT
@@ -195,8 +195,8 @@ class ChatDecoder:
         created = value.get("created")
         self._extras, self._told = self._told, {}
         self._started = Started(
-            text_of(value.get("id")),
-            text_of(value.get("model")),
+            _text(value.get("id")),
+            _text(value.get("model")),
             created if isinstance(created, int) and created > 0 else None,
             self._extras,
             DIALECT,
@@ -266,3 +266,7 @@ def _is_well_formed(choices: Any, field: str) -> bool:
 
 
 _SAID = (dict, type(None))
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None

@@ -5,7 +5,6 @@ Same dialect in and out: the provider's own bytes, if nothing had to be changed 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from adapters.canonical.completion import Completion
@@ -19,19 +18,14 @@ from gateway.northbound.base import Envelope
 def whole(completion: Completion, envelope: Envelope) -> bytes:
     """The body of a ``message``."""
     relayed = completion.verbatim
-    if relayed is not None and relayed.dialect == NAME:
-        changes = _owned(relayed.json, completion, envelope)
-        return relayed.data if not changes else dumps({**relayed.json, **changes})
-    return dumps(_message(completion, envelope))
-
-
-def _owned(body: Mapping[str, Any], completion: Completion, envelope: Envelope) -> dict[str, Any]:
-    """The fields of the provider's body that are the gateway's to change, where they differ."""
-    own = {
-        "id": answer.message_id(completion.id, NAME, envelope.id),
-        "model": answer.model_name(completion.model, envelope),
-    }
-    return {name: value for name, value in own.items() if body.get(name) != value}
+    if relayed is None or relayed.dialect != NAME:
+        return dumps(_message(completion, envelope))
+    body = relayed.json
+    own = answer.message_id(completion.id, NAME, envelope.id)
+    model = answer.model_name(completion.model, envelope)
+    if body.get("id") == own and body.get("model") == model:
+        return relayed.data
+    return dumps({**body, "id": own, "model": model})
 
 
 def _message(completion: Completion, envelope: Envelope) -> dict[str, Any]:

@@ -5,7 +5,6 @@ Same dialect in and out: the provider's own bytes, if nothing had to be changed 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from adapters.canonical.completion import Completion
@@ -20,20 +19,14 @@ from gateway.northbound.openai_chat import answer
 def whole(completion: Completion, envelope: Envelope) -> bytes:
     """The body of a ``chat.completion``."""
     relayed = completion.verbatim
-    legacy = envelope.style.legacy_calls
-    if relayed is not None and relayed.dialect == "openai-chat" and not legacy:
-        changes = _owned(relayed.json, completion, envelope)
-        return relayed.data if not changes else dumps({**relayed.json, **changes})
-    return dumps(_object(completion, envelope))
-
-
-def _owned(body: Mapping[str, Any], completion: Completion, envelope: Envelope) -> dict[str, Any]:
-    """The fields of the provider's body that are the gateway's to change, where they differ."""
-    own = {
-        "id": answer.answer_id(completion.id, "openai-chat", envelope.id),
-        "model": answer.model_name(completion.model, envelope.alias, envelope.report_model),
-    }
-    return {name: value for name, value in own.items() if body.get(name) != value}
+    if relayed is None or relayed.dialect != "openai-chat" or envelope.style.legacy_calls:
+        return dumps(_object(completion, envelope))
+    body = relayed.json
+    own = answer.answer_id(completion.id, "openai-chat", envelope.id)
+    model = answer.model_name(completion.model, envelope.alias, envelope.report_model)
+    if body.get("id") == own and body.get("model") == model:
+        return relayed.data
+    return dumps({**body, "id": own, "model": model})
 
 
 def _object(completion: Completion, envelope: Envelope) -> dict[str, Any]:
@@ -55,12 +48,35 @@ def _object(completion: Completion, envelope: Envelope) -> dict[str, Any]:
         ],
         "usage": answer.usage_object(completion.usage, completion.dialect),
     }
-    told = {**completion.extras, **finished.extras}
-    body.update({name: told[name] for name in answer.REPORTED if name in told})
+    if completion.extras or finished.extras:
+        told = {**completion.extras, **finished.extras}
+        body.update({name: told[name] for name in answer.REPORTED if name in told})
     return body
 
 
 def _choice(
+    completion: Completion, number: int, reason: tuple[Reason, str | None], legacy: bool
+) -> dict[str, Any]:
+    said = _only_text(completion, number)
+    if said is None:
+        return _full_choice(completion, number, reason, legacy)
+    return {
+        "index": number,
+        "message": {"role": "assistant", "content": said, "refusal": None, "annotations": []},
+        "logprobs": None,
+        **answer.finish(*reason, refused=False, legacy=legacy),
+    }
+
+
+def _only_text(completion: Completion, number: int) -> str | None:
+    """What choice ``number`` says, if that is a plain text and all that the answer has."""
+    if completion.choices != (number,) or completion.logprobs or completion.opaque:
+        return None
+    (part,) = completion.parts
+    return part.text if type(part) is Text and not part.citations else None
+
+
+def _full_choice(
     completion: Completion, number: int, reason: tuple[Reason, str | None], legacy: bool
 ) -> dict[str, Any]:
     message = Message(legacy)

@@ -1,6 +1,7 @@
 """One body a chat answer, equal in meaning to its stream."""
 
 import json
+from typing import get_args
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +10,7 @@ from openai.lib.streaming._deltas import accumulate_delta
 from openai.types.chat import ChatCompletion
 
 from adapters.canonical.completion import Completion, unfold
-from adapters.canonical.events import Finished, OpaqueEvent, Usage, Verbatim
+from adapters.canonical.events import Finished, OpaqueEvent, Reason, Usage, Verbatim
 from adapters.canonical.parts import Opaque, Refusal, Text, Thinking, ToolCall
 from gateway.northbound.base import Envelope, Style
 from gateway.northbound.openai_chat import CHAT
@@ -65,6 +66,17 @@ def test_text_and_its_frame():
         ],
         "usage": {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3},
     }
+
+
+@pytest.mark.parametrize("said", ["", "Grüße"])
+@pytest.mark.parametrize("reason", get_args(Reason))
+@pytest.mark.parametrize("legacy", [True, False])
+def test_one_text_is_written_as_its_two_halves_are(said, reason, legacy):
+    finished = Finished(reason, "raw")
+    one = whole(completion(Text(said), finished=finished), legacy_calls=legacy)
+    halves = Text(said[:2]), Text(said[2:])
+    assert one == whole(completion(*halves, finished=finished), legacy_calls=legacy)
+    assert one["choices"][0]["message"]["content"] == said
 
 
 def test_calls_have_null_content():
