@@ -69,7 +69,8 @@ class MessageWriter:
                 self._add(number, message)
                 continue
             self._places.skip()
-            self._flush()
+            if self._attached:
+                self._flush()
             role: str = message.role
             if role not in _AS_THEY_ARE:
                 role = self._role(role)

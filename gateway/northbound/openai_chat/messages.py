@@ -55,6 +55,8 @@ _INNER_FIELDS: Mapping[str, frozenset[str]] = {
 }
 """Of the object that such a part is about."""
 _REASONING = frozenset({"reasoning_details", "reasoning_content", "reasoning"})
+_PAIRED = frozenset({"tool_calls", "function_call", "tool_call_id"})
+"""What a message with a tool's call has, or with its result; a ``function``'s answers a call."""
 _RARE = frozenset({"refusal", "audio", "function_call"})
 _CALL_FIELDS = _names(shapes.FunctionCall) | {"index"}
 _CUSTOM_FIELDS = _names(shapes.CustomCall) | {"index"}
@@ -63,38 +65,39 @@ _INPUT_FIELDS = _names(shapes.CustomInput)
 """With what SDKs put into answers and send back as history: it says nothing to a model."""
 
 
-def conversation(given: Sequence[Mapping[str, Any]], dropped: list[str]) -> tuple[Message, ...]:
-    """The canonical form of ``messages``, which have passed their shapes.
-
-    :param dropped: takes the paths of fields that no provider may see.
-    :raises Fault: ``bad_request`` with the path of what contradicts itself.
-    """
-    reader = MessageReader(dropped)
-    return tuple(
-        [
-            Message(message["role"], (Text(message["content"]),))  # most, at half the cost
-            if len(message) == 2 and type(message.get("content")) is str
-            else reader.read(number, message)
-            for number, message in enumerate(given)
-        ]
-    )
-
-
 class MessageReader:
     """Reads one request's messages in order; remembers the calls that results refer to.
 
-    ``dropped`` collects the paths of fields that no provider may see.
+    :param dropped: takes the paths of fields that no provider may see.
+
+    ``paired`` is whether there are any tool calls or results.
     """
 
-    __slots__ = ("_dropped", "_kinds", "_legacy")
+    __slots__ = ("_dropped", "_kinds", "_legacy", "paired")
 
     def __init__(self, dropped: list[str]) -> None:
         self._dropped = dropped
         self._kinds: dict[str, str] = {}
         self._legacy: list[tuple[str, str]] = []
+        self.paired = False
 
-    def read(self, number: int, message: Mapping[str, Any]) -> Message:
-        """The canonical form of ``messages[number]``, in full."""
+    def read(self, given: Sequence[Mapping[str, Any]]) -> tuple[Message, ...]:
+        """The canonical form of ``messages``, which have passed their shapes.
+
+        :raises Fault: ``bad_request`` with the path of what contradicts itself.
+        """
+        messages = [
+            Message(message["role"], (Text(message["content"]),))  # most, at half the cost
+            if len(message) == 2 and type(message.get("content")) is str
+            else self.message(number, message)
+            for number, message in enumerate(given)
+        ]
+        return tuple(messages)
+
+    def message(self, number: int, message: Mapping[str, Any]) -> Message:
+        """``messages[number]``, whatever is in it."""
+        if not _PAIRED.isdisjoint(message):
+            self.paired = True
         role, content = message["role"], message.get("content")
         where = f"messages[{number}]"
         name = message.get("name")

@@ -31,7 +31,7 @@ from gateway.northbound.allow import cleaned, lost, unknown
 from gateway.northbound.base import DEFAULT_LIMITS, DEFAULT_STYLE, Asked, Limits, Style
 from gateway.northbound.body import read_object, validated
 from gateway.northbound.openai_chat import shapes
-from gateway.northbound.openai_chat.messages import conversation
+from gateway.northbound.openai_chat.messages import MessageReader
 
 _BODY_FIELDS = frozenset(shapes.Body.__annotations__)
 _FUNCTION_FIELDS = frozenset(shapes.Function.__annotations__)
@@ -48,7 +48,8 @@ def parse(
     given = validated(shapes.BODY, read_object(body, limits))
     _check(given, limits)
     dropped: list[str] = []
-    messages = conversation(given.get("messages", ()), dropped)
+    reader = MessageReader(dropped)
+    messages = reader.read(given.get("messages", ()))
     extras = unknown(given, _BODY_FIELDS, "", dropped)
     style = DEFAULT_STYLE
     if not _STYLING.isdisjoint(given):
@@ -71,7 +72,8 @@ def parse(
         extras=extras,
         **said,
     )
-    check_results(request)
+    if reader.paired:
+        check_results(request)
     return Asked(request, style, tuple(dropped))
 
 

@@ -31,7 +31,7 @@ from adapters.canonical.request import (
 )
 from gateway.northbound.base import Limits
 from gateway.northbound.openai_chat import CHAT
-from gateway.northbound.openai_chat.messages import MessageReader, conversation
+from gateway.northbound.openai_chat.messages import MessageReader
 
 WEATHER = {"name": "get_weather", "parameters": {"type": "object"}}
 
@@ -73,7 +73,7 @@ def test_every_role_in_its_place(ask):
 @pytest.mark.parametrize("content", ["", "hi", "ü"])
 def test_a_message_of_one_text_is_read_by_a_short_way_as_by_the_long_one(role, content):
     plain = {"role": role, "content": content}
-    assert conversation([plain], []) == (MessageReader([]).read(0, plain),)
+    assert MessageReader([]).read([plain]) == (MessageReader([]).message(0, plain),)
 
 
 def test_every_part(ask):
