@@ -2,9 +2,9 @@
 
 Of aiohttp's client protocol only the parser, flow control and what a lost connection means are
 left. Its own way to a reply leads through a queue, a time-out that each read re-arms, and
-callbacks for the end of a body; here a future is told of the head, and the end is looked for
-after each read of the socket. A test holds the private names that this needs to the installed
-version. Must not know calls; :mod:`adapters.transport.http` makes them.
+callbacks for the end of a body; here a future is told of the head, and who takes the body is
+called after each read of the socket. A test holds the private names that this needs to the
+installed version. Must not know calls; :mod:`adapters.transport.http` makes them.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class Handler(ResponseHandler):
     """A connection to a provider: aiohttp's until it is made, ours from the first :meth:`ask` on.
 
     ``connection`` is the connector's own handle on it. Once it is free, ``home`` takes it in, and
-    ``since`` tells when. ``receiving`` tells whether bytes are being parsed; ``after`` is called
-    once they are, ``over`` once the reply's body has come to its end.
+    ``since`` tells when. ``after`` is called once, when the next read of the socket is parsed, and
+    ``over`` when the reply's body has come to its end.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -66,12 +66,10 @@ class Handler(ResponseHandler):
         self.connection: Connection | None = None
         self.home: Callable[[Handler], None] | None = None
         self.since = 0.0
-        self.receiving = False
         self.after: Callable[[], None] | None = None
         self.over: Callable[[], None] | None = None
         self._answer: asyncio.Future[Answer] | None = None
         """What was asked for, until the connection is free again."""
-        self._body: aiohttp.StreamReader = EMPTY_PAYLOAD
 
     @property
     def usable(self) -> bool:
@@ -124,7 +122,6 @@ class Handler(ResponseHandler):
         if self._answer is None or parser is None:
             self._unasked(data)
             return
-        self.receiving = True
         try:
             replies, upgraded, _ = parser.feed_data(data)
             if replies:
@@ -133,14 +130,8 @@ class Handler(ResponseHandler):
                 self._spoil()
         except Exception as error:  # noqa: BLE001 - whatever it is, it was not readable
             self._unreadable(error)
-        finally:
-            self.receiving = False
-        if self.over is not None:
-            self._look_for_end()
-        after = self.after
-        if after is not None:
-            self.after = None
-            after()
+        if self.after is not None:
+            self._go_on()
 
     def _begin(self, replies: Sequence[Answer]) -> None:
         """The head of the reply is complete; of a second one nobody wants to know."""
@@ -155,7 +146,7 @@ class Handler(ResponseHandler):
                 return
             if not body.is_eof():
                 body = self._open(message, body)
-            self._payload = self._body = body
+            self._payload = body
             answer.set_result((message, body))
 
     def _open(self, message: RawResponseMessage, body: aiohttp.StreamReader) -> Any:
@@ -168,11 +159,21 @@ class Handler(ResponseHandler):
         opened._http_chunk_splits = None
         return opened
 
-    def _look_for_end(self) -> None:
-        over = self.over
-        if over is not None and self._body.is_eof():
-            self.over = None
+    def ended(self) -> None:
+        """The body has come to its end."""
+        over, self.over = self.over, None
+        if over is not None:
             over()
+
+    def broken(self) -> None:
+        """The body breaks off, maybe while what came before it is still being parsed."""
+        if self.after is not None:
+            self._loop.call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        after, self.after = self.after, None
+        if after is not None:
+            after()
 
     def _unasked(self, data: bytes) -> None:
         """Nobody waits for a reply: while the connection is being made that is aiohttp's matter,
@@ -214,4 +215,4 @@ class Handler(ResponseHandler):
             body._high_water = body._high_water_chunks = AT_ONCE
             self.data_received(b"")
         super().connection_lost(exc)
-        self._look_for_end()
+        self._go_on()

@@ -1,11 +1,11 @@
 """A reply's bytes handed on as they come, without waking the task that waits for them.
 
 To wake a task costs a future, a turn of the event loop and a step through every coroutine between
-the server's socket and the provider's: for a short chunk more than to decode and pass it on.
-aiohttp has no public way to be called back, so a :class:`Pour` stands where its reader keeps the
-future of whoever waits for bytes, and the connection's handler tells it when a read of the socket
-is over. A :class:`Reader` is aiohttp's without its book of where the provider's chunks end. A test
-holds all of it to the version that is installed. Must not know HTTP, nor what the bytes mean.
+the server's socket and the provider's: for a short chunk more than to decode and pass it on. So a
+:class:`Pour` is called by the connection's handler after each read of the socket. A
+:class:`Reader` is aiohttp's without its book of where the provider's chunks end; it tells the
+handler of the body's end. A test holds all of it to the version that is installed. Must not know
+HTTP, nor what the bytes mean.
 """
 
 from __future__ import annotations
@@ -29,18 +29,31 @@ class Reader(aiohttp.StreamReader):
     def feed_data(self, data: bytes, size: int = 0) -> bool:
         """More of the body."""
         if data:
-            length = len(data)
-            self._buffer.append(data)
-            self.total_bytes += length
-            self._size += length
-            waiter = self._waiter
-            if waiter is not None:
-                self._waiter = None
-                if not waiter.done():
-                    waiter.set_result(None)
-            if self._size > self._high_water or len(self._buffer) > self._high_water_chunks:
+            pieces = self._buffer
+            pieces.append(data)
+            self._size = held = self._size + len(data)
+            if self._waiter is not None:
+                self._wake(self._waiter)
+            if held > self._high_water or len(pieces) > self._high_water_chunks:
                 self._protocol.pause_reading()
         return False
+
+    def _wake(self, waiter: asyncio.Future[None]) -> None:
+        self._waiter = None
+        if not waiter.done():
+            waiter.set_result(None)
+
+    def feed_eof(self) -> None:
+        """It is over."""
+        super().feed_eof()
+        protocol: Any = self._protocol
+        protocol.ended()
+
+    def set_exception(self, exc: BaseException, *cause: Any) -> None:
+        """It breaks off."""
+        super().set_exception(exc, *cause)
+        protocol: Any = self._protocol
+        protocol.broken()
 
     def begin_http_chunk_receiving(self) -> None:
         """A chunk of the transfer begins."""
@@ -70,21 +83,16 @@ class Pour:
     :meth:`begin` before and :meth:`leave` after.
     """
 
-    __slots__ = ("_content", "_loop", "_take", "over")
+    __slots__ = ("_content", "_protocol", "_take", "over")
 
     def __init__(self, content: aiohttp.StreamReader, take: Take) -> None:
         self._content: Any = content
+        self._protocol: Any = content._protocol
         self._take = take
-        self._loop = asyncio.get_running_loop()
-        self.over: asyncio.Future[bool] = self._loop.create_future()
-
-    def leave(self) -> None:
-        """Nobody waits any more: nothing that still comes is taken."""
-        if self._content._waiter is self:
-            self._content._waiter = None
+        self.over: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
     def begin(self) -> None:
-        """Take what is there; then wait for more, unless there will be none."""
+        """Take what is there; then wait for the next read, unless there will be no more."""
         content, over = self._content, self.over
         if over.done():
             return  # whoever waited has left
@@ -97,23 +105,9 @@ class Pour:
         elif content._eof:
             over.set_result(False)
         else:
-            content._waiter = self
+            self._protocol.after = self.begin
 
-    # what the reader asks of whoever waits
-
-    def done(self) -> bool:
-        """Never: the reader forgets it with every wake, and is told again."""
-        return False
-
-    def set_result(self, _: None) -> None:
-        """Bytes have come, or the end. Looked at after this read of the socket, so that all
-        that came with it is taken in one piece."""
-        protocol = self._content._protocol
-        if protocol.receiving:
-            protocol.after = self.begin
-        else:
-            self._loop.call_soon(self.begin)
-
-    def set_exception(self, _: BaseException) -> None:
-        """The reader broke, and knows with what."""
-        self.set_result(None)
+    def leave(self) -> None:
+        """Nobody waits any more: nothing that still comes is taken."""
+        if self._protocol.after == self.begin:
+            self._protocol.after = None

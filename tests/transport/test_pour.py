@@ -155,11 +155,11 @@ async def test_the_installed_client_has_what_is_relied_on(
         assert type(content) is Reader
         pour = asyncio.ensure_future(exchange.pour(take))
         await asyncio.sleep(0)
-        assert type(content._waiter) is Pour
+        assert type(content._protocol.after.__self__) is Pour
         pour.cancel()
         with pytest.raises(asyncio.CancelledError):
             await pour
-        assert content._waiter is None
+        assert content._protocol.after is None
         content.feed_data(b"late")
         await asyncio.sleep(0.01)
         assert take.pieces == []
