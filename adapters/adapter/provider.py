@@ -110,8 +110,10 @@ class Adapter:
             finally:
                 if marks is not None and exchange.sent_at is not None:
                     marks["sent"] = exchange.sent_at
+            if isinstance(terminal, Failed):
+                self._explain(terminal.fault, exchange)
             return Pumped(
-                self._explained(terminal, exchange),
+                terminal,
                 exchange.status,
                 exchange.headers,
                 exchange.sent_at,
@@ -188,17 +190,14 @@ class Adapter:
         return {**_lower(call.headers), **own} if call.headers else own
 
     @staticmethod
-    def _explained(terminal: Terminal, exchange: Exchange) -> Terminal:
+    def _explain(fault: Fault, exchange: Exchange) -> None:
         """A failure also says which of the provider's requests it was."""
-        if isinstance(terminal, Failed):
-            fault = terminal.fault
-            if fault.upstream_status is None:
-                fault.upstream_status = exchange.status
-            if fault.upstream_request_id is None:
-                fault.upstream_request_id = exchange.headers.get(
-                    "x-request-id", exchange.headers.get("request-id")
-                )
-        return terminal
+        if fault.upstream_status is None:
+            fault.upstream_status = exchange.status
+        if fault.upstream_request_id is None:
+            fault.upstream_request_id = exchange.headers.get(
+                "x-request-id", exchange.headers.get("request-id")
+            )
 
 
 def _lower(headers: Mapping[str, str]) -> dict[str, str]:

@@ -100,7 +100,7 @@ def _counted(raw: Mapping[str, Any]) -> Usage:
     written = counts.take("cache_creation_input_tokens")
     if written is None and isinstance(raw.get("cache_creation"), dict):
         by_life = [
-            counts.take(f"ephemeral_{n}_input_tokens", "cache_creation") for n in ("5m", "1h")
+            counts.detail(f"ephemeral_{n}_input_tokens", "cache_creation") for n in ("5m", "1h")
         ]
         written = sum(number or 0 for number in by_life)
     output = counts.take("output_tokens")

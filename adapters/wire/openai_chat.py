@@ -30,7 +30,7 @@ def read_usage(raw: object) -> Usage | None:
     counts = Counts(raw)
     prompt, output = counts.take("prompt_tokens"), counts.take("completion_tokens")
     total = counts.take("total_tokens")
-    apart = counts.take("reasoning_tokens", "completion_tokens_details")
+    apart = counts.detail("reasoning_tokens", "completion_tokens_details")
     if apart is not None:
         if None not in (prompt, output, total) and total == prompt + output + apart:  # type: ignore[operator]
             output = output + apart  # type: ignore[operator]

@@ -33,22 +33,26 @@ class Counts:
         self._raw: dict[str, Any] = raw if isinstance(raw, dict) else {}
         self.invalid = raw is not None and raw is not self._raw
 
-    def take(self, name: str, place: str | None = None) -> int | None:
-        """The count ``name``, of the usage object itself or of the object at its ``place``."""
-        counts: Any = self._raw
-        if place is not None:
-            counts = counts.get(place)
-            if not isinstance(counts, dict):
-                return None
-        value: int | None = counts.get(name)  # or whatever a stranger sends: see `count`
+    def take(self, name: str) -> int | None:
+        """The count ``name`` of the usage object itself."""
+        value: int | None = self._raw.get(name)  # or whatever a stranger sends: see `count`
         if value is None or (type(value) is int and 0 <= value <= MAX_TOKENS):
             return value
         self.invalid = True
         return None
 
+    def detail(self, name: str, place: str) -> int | None:
+        """The count ``name`` in the object that stands at ``place``."""
+        details = self._raw.get(place)
+        if not isinstance(details, dict):
+            return None
+        number = count(details.get(name))
+        self.invalid = self.invalid or number != details.get(name)
+        return number
+
     def part(self, whole: int | None, name: str, place: str) -> int | None:
-        """The count ``name`` at ``place``, which is a part of ``whole``: see :meth:`within`."""
-        return None if place not in self._raw else self.within(whole, self.take(name, place))
+        """The :meth:`detail` that is a part of ``whole``: see :meth:`within`."""
+        return self.within(whole, self.detail(name, place)) if place in self._raw else None
 
     def within(self, whole: int | None, number: int | None) -> int | None:
         """``number``, which is a part of ``whole``: clamped to it and marked invalid where the

@@ -30,8 +30,8 @@ def test_a_count_is_a_whole_number_in_bounds(value: object) -> None:
 
 def test_absent_is_unknown_and_nonsense_is_invalid() -> None:
     counts = Counts({"a": 1, "b": None, "c": -1, "d": {"e": 2}})
-    assert (counts.take("a"), counts.take("e", "d")) == (1, 2)
-    assert (counts.take("b"), counts.take("x"), counts.take("y", "x")) == (None, None, None)
+    assert (counts.take("a"), counts.detail("e", "d")) == (1, 2)
+    assert (counts.take("b"), counts.take("x"), counts.detail("y", "x")) == (None, None, None)
     assert not counts.invalid
     assert counts.take("c") is None
     assert counts.invalid

@@ -11,7 +11,7 @@ from typing import Any
 from adapters.canonical.completion import Completion
 from adapters.canonical.events import Finished, Verbatim
 from adapters.canonical.parts import NO_EXTRAS, Text
-from adapters.dialects.anthropic_messages.stream import MESSAGE_FIELDS, split_extras, text_at
+from adapters.dialects.anthropic_messages.stream import MESSAGE_FIELDS, split_extras
 from adapters.wire.anthropic_messages import NAME, STOP_REASONS, usage_of
 
 _BARE = {"type", "text"}
@@ -20,13 +20,14 @@ _BARE = {"type", "text"}
 def straight(message: Any, verbatim: Verbatim | None) -> Completion | None:
     """The answer that ``message`` is, if it is an ordinary one."""
     try:
+        name, model, stop = message["id"], message["model"], message["stop_sequence"]
         (block,) = message["content"]
         text, raw = block["text"], message["stop_reason"]
         reason = STOP_REASONS[raw]
     except (KeyError, TypeError, ValueError):
         return None
     if (
-        type(text) is not str
+        not (type(name) is type(model) is type(text) is str)
         or not text
         or block.keys() != _BARE
         or block["type"] != "text"
@@ -38,14 +39,14 @@ def straight(message: Any, verbatim: Verbatim | None) -> Completion | None:
         start, end = split_extras(message)
     usage = message.get("usage")
     return Completion(
-        text_at(message, "id"),
-        text_at(message, "model"),
+        name,
+        model,
         None,
         (Text(text),),
         (0,),
         {},
         usage_of(usage) if isinstance(usage, dict) else None,
-        Finished(reason, raw, text_at(message, "stop_sequence"), end),
+        Finished(reason, raw, stop if isinstance(stop, str) else None, end),
         (),
         start,
         verbatim,

@@ -9,7 +9,7 @@ chunks or how a stream ends.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from adapters.canonical.events import (
@@ -27,20 +27,6 @@ from adapters.canonical.parts import NO_EXTRAS, Opaque, Part, Refusal, Text, Thi
 from adapters.wire import openai_chat, openai_reasoning
 from adapters.wire.json import dumps
 from adapters.wire.openai_chat import DIALECT
-
-
-class Indices:
-    """Numbers the parts of one answer, across its choices."""
-
-    __slots__ = ("next",)
-
-    def __init__(self) -> None:
-        self.next = 0
-
-    def take(self) -> int:
-        """The next free index."""
-        self.next += 1
-        return self.next - 1
 
 
 class OpenCall:
@@ -62,6 +48,7 @@ class ChoiceReader:
     came, ``extras`` the fields around its deltas that the canonical words do not know.
     ``nameless`` tells of a tool call that never got a name.
 
+    :param indices: number the parts of the answer, across its choices.
     :param seed: makes ids for calls that come without one, different for every answer.
     """
 
@@ -83,7 +70,7 @@ class ChoiceReader:
         "raw_reason",
     )
 
-    def __init__(self, number: int, indices: Indices, seed: str) -> None:
+    def __init__(self, number: int, indices: Iterator[int], seed: str) -> None:
         self.number = number
         self.raw_reason: str | None = None
         self.extras: dict[str, Any] = {}
@@ -173,7 +160,7 @@ class ChoiceReader:
     # ----------------------------------------------------------------- text and reasoning
 
     def _open(self, head: Part, out: list[Event]) -> int:
-        index = self._indices.take()
+        index = next(self._indices)
         out.append(PartStarted(index, head, self.number))
         return index
 

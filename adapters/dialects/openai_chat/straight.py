@@ -17,6 +17,7 @@ from adapters.wire.openai_chat import DIALECT, FINISH_REASONS, read_usage
 OUTER = frozenset({"id", "object", "created", "model", "choices", "usage", "obfuscation", "error"})
 """Fields around the choices that are read or mean nothing; others travel as extras."""
 
+_TYPES = (str, str, str, int, int)
 _BARE = {"role", "content"}
 _MORE = tuple(sorted(KNOWN - {"role", "name", "content"}))
 """What a message may say beside its text; empty values say nothing."""
@@ -32,9 +33,8 @@ def straight(body: Any, verbatim: Verbatim | None) -> Completion | None:
     except (KeyError, TypeError, ValueError):
         return None
     if (
-        not (type(text) is type(name) is type(model) is str)
-        or not (type(created) is type(number) is int)
-        or not (text and name and model and created > 0 == number)
+        (type(name), type(model), type(text), type(created), type(number)) != _TYPES
+        or not (name and model and text and created > 0 == number)
         or (message.keys() != _BARE and _says_more(message))
         or not choice.keys() <= AROUND
         or choice.get("logprobs")

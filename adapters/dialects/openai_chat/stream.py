@@ -8,6 +8,7 @@ a ``finish_reason`` is truncated, whatever else it says (promise 4).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import count
 from typing import Any
 
 from adapters.canonical.completion import Completion
@@ -25,7 +26,7 @@ from adapters.canonical.events import (
 from adapters.canonical.faults import Fault
 from adapters.canonical.parts import NO_EXTRAS
 from adapters.dialects.openai_chat import errors
-from adapters.dialects.openai_chat.choice import ChoiceReader, Indices
+from adapters.dialects.openai_chat.choice import ChoiceReader
 from adapters.dialects.openai_chat.straight import OUTER, straight
 from adapters.wire import openai_chat
 from adapters.wire.json import loads
@@ -65,7 +66,7 @@ class ChatDecoder:
         self.skims = verbatim and skims
         self._learns = LEARNS if self.skims else 0
         self._plain: Pattern | None = None
-        self._indices = Indices()
+        self._indices = count()
         self._choices: dict[int, ChoiceReader] = {}
         self._started: Started | None = None
         self._ended = False

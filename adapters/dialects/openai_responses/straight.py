@@ -12,7 +12,7 @@ from typing import Any
 from adapters.canonical.completion import Completion
 from adapters.canonical.events import Finished, Verbatim
 from adapters.canonical.parts import NO_EXTRAS, Text
-from adapters.wire.openai_responses import DIALECT, item_extras, optional_text, rest, usage_of
+from adapters.wire.openai_responses import DIALECT, item_extras, rest, usage_of
 
 TOLD = frozenset({"id", "object", "created_at", "model", "output", "usage", "status"})
 """Fields of a response that have a canonical word; the others are extras."""
@@ -26,11 +26,11 @@ def straight(response: Mapping[str, Any], verbatim: Verbatim | None) -> Completi
     try:
         (item,) = response["output"]
         (part,) = item["content"]
-        text = part["text"]
+        name, model, text = response["id"], response["model"], part["text"]
     except (KeyError, TypeError, ValueError):
         return None
     if (
-        type(text) is not str
+        not (type(name) is type(model) is type(text) is str)
         or not text
         or response.get("status") != "completed"
         or item.get("type") != "message"
@@ -44,8 +44,8 @@ def straight(response: Mapping[str, Any], verbatim: Verbatim | None) -> Completi
     created = response.get("created_at")
     extras = NO_EXTRAS if response.keys() <= TOLD else rest(response, *TOLD)
     return Completion(
-        optional_text(response, "id"),
-        optional_text(response, "model"),
+        name,
+        model,
         int(created) if isinstance(created, int | float) else None,
         (Text(text, (), item_extras(item, NO_EXTRAS)),),
         (0,),

@@ -100,8 +100,9 @@ def block(part: Part, *, own: bool) -> Block:
 
 def text_block(part: Text, *, own: bool) -> Block:
     """A text block with what it cites."""
-    cited = citations(part.citations, part.text, own=own)
-    return {"type": "text", "text": part.text, **({"citations": cited} if cited else {})}
+    cited = citations(part.citations, part.text, own=own) if part.citations else None
+    text: Block = {"type": "text", "text": part.text}
+    return {**text, "citations": cited} if cited else text
 
 
 def call_block(part: ToolCall, *, own: bool) -> Block:
