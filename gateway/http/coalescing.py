@@ -16,7 +16,7 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from gateway.http.held import HeadsHeld
 from gateway.http.known import Known, KnownHeads, Whole, whole
-from gateway.http.line import LINE, Connection, Expecting, Line, Rung, Unframed
+from gateway.http.line import Connection, Expecting, Line, Rung, Unframed
 
 _AHEAD = 256 * 1024
 """Bytes of a body that are read before anybody asks for them. Most long prompts are within it: to
@@ -70,7 +70,7 @@ class Coalescing(Connection):
         last: Line | None = self.cycle
         at_rest = last is not None and last.response_complete and not last.more_body
         sent = whole(data) if at_rest and self.headers is _UNHEARD else None
-        known = None if sent is None else self.heads.find(sent.digest)
+        known = None if sent is None else self.heads.find(sent[0])
         if sent is None:
             self._read(data)
         elif known is None:
@@ -80,9 +80,9 @@ class Coalescing(Connection):
             self._idle_since = None
             self.scope = known.again(self.server, self.client, self.app_state)
             line = Line(self, keep_alive=True)
-            line.known, line.body, line.more_body = known, sent.body, False
+            line.known, line.body, line.more_body = known, sent[1], False
             line.message_event.set()
-            self._lead(line)
+            self.serve(line, self.app)
 
     def _note(self, sent: Whole) -> None:
         """What was just read may have been the one request that it looked like."""
@@ -90,8 +90,9 @@ class Coalescing(Connection):
         alone = type(line) is Line and line is self.serving and self.headers is _UNHEARD
         if not alone or line.response_complete or not line.keep_alive:
             return
-        if not line.more_body and line.body == sent.body:
-            line.known = Known(sent.digest, line.scope)
+        digest, body = sent
+        if not line.more_body and line.body == body:
+            line.known = Known(digest, line.scope)
 
     def _read(self, data: bytes) -> None:
         """Read on, as HTTP, whatever else a caller offers to speak."""
@@ -149,12 +150,7 @@ class Coalescing(Connection):
             kind, keep_alive = Unframed, False
         elif self.expect_100_continue:
             kind = Expecting
-        self._lead(kind(self, keep_alive=keep_alive))
-
-    def _lead(self, line: Line) -> None:
-        """Lead a request to what answers it."""
-        self.scope["extensions"] = {LINE: line}  # type: ignore[dict-item]
-        self.serve(line, self.app)
+        self.serve(kind(self, keep_alive=keep_alive), self.app)
 
     def serve(self, line: Line, app: Any) -> None:
         """Have a request answered, once all before it are."""
@@ -165,6 +161,12 @@ class Coalescing(Connection):
         else:
             self.flow.pause_reading()
             self.pipeline.appendleft((line, app))
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        """As uvicorn's, in the context of the connection."""
+        task = self.loop.create_task(cycle.run_asgi(app))
+        task.add_done_callback(self.tasks.discard)
+        self.tasks.add(task)
 
     def on_body(self, body: bytes) -> None:
         """As uvicorn's, but the first piece is kept as it is: mostly it is all there is, and a

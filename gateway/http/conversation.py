@@ -8,12 +8,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Mapping
 from contextlib import suppress
+from functools import lru_cache
+from typing import NamedTuple
 
 from adapters.canonical.events import Failed
 from adapters.canonical.faults import Fault
 from adapters.wire.json import loads
 from gateway.flow.complete import complete
-from gateway.flow.context import Call
+from gateway.flow.context import Call, Runtime
 from gateway.flow.tracing import begin
 from gateway.http.background import BackgroundDoor
 from gateway.http.ending import Ending
@@ -23,14 +25,31 @@ from gateway.http.headers import head_lines
 from gateway.http.middleware import INTERNAL
 from gateway.http.run_models import RUN_SECONDS, RunDoor
 from gateway.http.sink import BodySink, StreamSink
-from gateway.northbound.base import Envelope, Northbound
-from gateway.northbound.base import Limits as BodyLimits
+from gateway.northbound.base import Asked, Envelope, Limits, Northbound
+from gateway.policy.auth import Principal
 from gateway.services.aliases import resolve
 from gateway.services.background import settle_previous
 from gateway.services.prompts import with_model, with_output
 from gateway.services.responses import Session
 from gateway.services.run_models import is_run
 from gateway.services.state import State
+from gateway.settings.snapshot import Alias
+
+
+class Came(NamedTuple):
+    """A request: since when, in seconds of either clock, and from whom."""
+
+    exchange: Exchange
+    runtime: Runtime
+    principal: Principal
+    started: float
+    at: float
+
+
+@lru_cache
+def body_limits(choices: int) -> Limits:
+    """What a body may hold, where so many choices may be asked for."""
+    return Limits(choices=choices)
 
 
 class Conversation(Endpoint):
@@ -44,15 +63,30 @@ class Conversation(Endpoint):
         self._northbound = northbound
         self._prefix = prefix
 
-    async def _serve(self, exchange: Exchange) -> None:
-        state = self._state
-        runtime = state.runtime
+    def _serve(self, exchange: Exchange) -> Awaitable[None]:
+        runtime = self._state.runtime
         started, at = runtime.clock.monotonic(), runtime.clock.wall()
-        principal = self._caller(exchange, at)
+        came = Came(exchange, runtime, self._caller(exchange, at), started, at)
         limit = int(runtime.snapshot.server.max_body_mb * MEGABYTE)
-        body = await exchange.read(limit)
-        limits = BodyLimits(choices=runtime.snapshot.server.max_n)
-        given = with_model(runtime, self._northbound.parse(body, exchange.headers, limits))
+        body = exchange.whole(limit)
+        return self._late(came, limit) if body is None else self._understand(came, body)
+
+    async def _late(self, came: Came, limit: int) -> None:
+        """A request whose body is still to come."""
+        await self._understand(came, await came.exchange.read(limit))
+
+    def _understand(self, came: Came, body: bytes) -> Awaitable[None]:
+        runtime, limits = came.runtime, body_limits(came.runtime.snapshot.server.max_n)
+        parsed = self._northbound.parse(body, came.exchange.headers, limits)
+        given = with_model(runtime, parsed)
+        if given.memory is not None or is_run(given.request.model):
+            return self._remember(came, given, body)
+        alias = resolve(runtime.snapshot, came.principal, given.request.model)
+        return self._call(came, with_output(runtime, alias, given), alias, len(body))
+
+    async def _remember(self, came: Came, given: Asked, body: bytes) -> None:
+        """A request that may go on from what was kept, or begins a run."""
+        state, (exchange, runtime, principal, *_) = self._state, came
         if given.memory is not None:
             await settle_previous(state.store, runtime.clock, principal.project, given)
         if is_run(given.request.model):
@@ -63,52 +97,48 @@ class Conversation(Endpoint):
         alias = resolve(runtime.snapshot, principal, given.request.model)
         given = with_output(runtime, alias, given)
         async with Session(runtime, principal, given, exchange.id, alias.deadline) as kept:
-            asked = kept.asked
             if kept.background:
                 await BackgroundDoor(state, exchange, principal).serve(kept, alias, body)
                 return
             size = len(body) + kept.size
             del body  # a stream may be open for long
-            call = Call(
-                id=exchange.id,
-                principal=principal,
-                request=asked.request,
-                alias=alias,
-                runtime=runtime,
-                started=started,
-                at=at,
-                size=size,
-                dropped=asked.dropped,
-                strict=is_strict(exchange.headers, asked.dropped),
-                verify=wants_verify(exchange.headers),
-                trace=begin(runtime.tracer, exchange.headers, alias, exchange.id),
-            )
-            exchange.forget()
-            exchange.watch()
-            ending = Ending(state, exchange, call)
-            try:
-                await self._answer(exchange, call, kept, ending)
-            finally:
-                ending.tell()
+            await self._call(came, kept.asked, alias, size, kept)
 
-    def _answer(
-        self, exchange: Exchange, call: Call, kept: Session, ending: Ending
+    def _call(
+        self, came: Came, asked: Asked, alias: Alias, size: int, kept: Session | None = None
     ) -> Awaitable[None]:
-        asked = kept.asked
+        exchange, runtime = came.exchange, came.runtime
+        call = Call(
+            id=exchange.id,
+            principal=came.principal,
+            request=asked.request,
+            alias=alias,
+            runtime=runtime,
+            started=came.started,
+            at=came.at,
+            size=size,
+            dropped=asked.dropped,
+            strict=is_strict(exchange.headers, asked.dropped),
+            verify=wants_verify(exchange.headers),
+            trace=begin(runtime.tracer, exchange.headers, alias, exchange.id),
+        )
         envelope = Envelope(
-            id=call.runtime.clock.new_id(self._prefix),
-            created=int(call.at),
+            id=runtime.clock.new_id(self._prefix),
+            created=int(came.at),
             alias=asked.request.model,
             style=asked.style,
-            report_model=call.alias.report_model,
-            wall=call.runtime.clock.wall,
+            report_model=alias.report_model,
+            wall=runtime.clock.wall,
         )
+        exchange.forget()
+        exchange.watch()
         tell = self._stream if asked.request.stream else self._whole
-        return tell(exchange, call, envelope, kept, ending)
+        return tell(exchange, call, envelope, kept)
 
     async def _stream(
-        self, exchange: Exchange, call: Call, envelope: Envelope, kept: Session, ending: Ending
+        self, exchange: Exchange, call: Call, envelope: Envelope, kept: Session | None
     ) -> None:
+        ending = Ending(self._state, exchange, call)
         sink = StreamSink(
             exchange,
             self._northbound.encoder(envelope),
@@ -121,7 +151,8 @@ class Conversation(Endpoint):
             sink.use(outcome.head)
             if outcome.verdict is not None:
                 await sink.judge(outcome.verdict)
-            await sink.finish(outcome.terminal, kept.keep if kept.keeps else None)
+            keep = kept.keep if kept is not None and kept.keeps else None
+            await sink.finish(outcome.terminal, keep)
         except Fault as fault:
             ending.fault = fault
             await sink.finish(Failed(fault))
@@ -136,32 +167,33 @@ class Conversation(Endpoint):
             raise
         finally:
             sink.close()
+            ending.tell()
 
     async def _whole(
-        self, exchange: Exchange, call: Call, envelope: Envelope, kept: Session, ending: Ending
+        self, exchange: Exchange, call: Call, envelope: Envelope, kept: Session | None
     ) -> None:
-        sink = BodySink()
-        body = b""
+        ending, sink, body = Ending(self._state, exchange, call), BodySink(), b""
         try:
             outcome = ending.outcome = await complete(call, sink)
             if not isinstance(outcome.terminal, Failed):
                 body = self._northbound.whole(sink.completion(outcome.terminal), envelope)
-                if kept.keeps:
+                if kept is not None and kept.keeps:
                     await kept.keep(loads(body))
         except Fault as fault:
             ending.fault = fault
             await exchange.fail(fault)
-            return
         except asyncio.CancelledError:
             ending.fault = exchange.stopped()
             if ending.fault is not None:
                 await exchange.fail(ending.fault)
-            return
-        headers = head_lines(outcome.head)
-        if isinstance(outcome.terminal, Failed):
-            await exchange.fail(outcome.terminal.fault, headers)
-            return
-        await exchange.answer(200, body, headers)
+        else:
+            head = head_lines(outcome.head)
+            if isinstance(outcome.terminal, Failed):
+                await exchange.fail(outcome.terminal.fault, head)
+            else:
+                await exchange.answer(200, body, head)
+        finally:
+            ending.tell()
 
 
 STRUCTURED = {"hold": False, "verify": True}

@@ -27,11 +27,21 @@ class Ending:
 
     def tell(self) -> None:
         """Write the one line, count the one call."""
-        call = self._call
+        call, outcome = self._call, self.outcome
         seconds = call.runtime.clock.monotonic() - call.started
         kind = self._kind()
         status = 499 if kind == "cancelled" else self._exchange.status  # 499: in the log alone
-        call.runtime.metrics.call_ended(self._call_end(seconds, status, kind), self._under_way)
+        provider, first, written = "", None, None
+        if outcome is not None:
+            if outcome.deployment is not None:
+                provider = outcome.deployment.provider.name
+            if outcome.first_content_at is not None:
+                first = outcome.first_content_at - call.started
+            if outcome.usage is not None:
+                written = outcome.usage.output
+        alias, operation = call.alias.name, OPERATIONS[call.alias.kind]
+        told = (alias, operation, provider, status, kind, seconds, first, written)
+        call.runtime.metrics.call_ended(CallEnd(*told, call.request.stream), self._under_way)
         if self._state.logs.tells(status):
             self._state.logs.access(self._access(seconds, status, kind))
         call.trace.span.set("http.response.status_code", status)
@@ -75,20 +85,3 @@ class Ending:
             return "cancelled" if self._exchange.gone else "internal"
         terminal = self.outcome.terminal
         return terminal.fault.kind if isinstance(terminal, Failed) else ""
-
-    def _call_end(self, seconds: float, status: int, kind: str) -> CallEnd:
-        call, outcome = self._call, self.outcome
-        deployment = None if outcome is None else outcome.deployment
-        first = None if outcome is None else outcome.first_content_at
-        usage = None if outcome is None else outcome.usage
-        return CallEnd(
-            call.alias.name,
-            OPERATIONS[call.alias.kind],
-            "" if deployment is None else deployment.provider.name,
-            status,
-            kind,
-            seconds,
-            None if first is None else first - call.started,
-            None if usage is None else usage.output,
-            call.request.stream,
-        )

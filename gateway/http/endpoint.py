@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 
 from adapters.canonical.faults import Fault
 from adapters.canonical.parts import Dialect
@@ -56,7 +56,7 @@ class Endpoint(ABC):
         return principal
 
     @abstractmethod
-    async def _serve(self, exchange: Exchange) -> None:
+    def _serve(self, exchange: Exchange) -> Awaitable[None]:
         """Answer one request.
 
         :raises Fault: for what has not been answered yet.

@@ -37,42 +37,24 @@ class Exchange:
     """A request: its headers (lower-case names), its id, and how to answer it. The ``head`` of an
     answer are :func:`gateway.http.line.lines`."""
 
-    __slots__ = (
-        "_known",
-        "_line",
-        "_receive",
-        "_send",
-        "_sending",
-        "_stop",
-        "_task",
-        "_timer",
-        "_watcher",
-        "dialect",
-        "gone",
-        "headers",
-        "id",
-        "scope",
-        "started",
-        "status",
-    )
+    started = False
+    gone = False
+    status = 0
+    _sending: Begun | None = None
+    _stop: Fault | None = None
+    _timer: asyncio.TimerHandle | None = None
+    _watcher: asyncio.Task[None] | None = None
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, dialect: Dialect) -> None:
         self.scope = scope
         self.id: str = scope["state"]["request_id"]
         self.dialect = dialect
-        self.started = False
-        self.gone = False
-        self.status = 0
         self._line = line = line_of(scope)
         self._known = known = None if line is None else line.known
         self.headers = decoded(scope["headers"]) if known is None else known.headers
         self._receive = receive
         self._send = send
-        self._sending: Begun | None = None
-        self._stop: Fault | None = None
         self._task = asyncio.current_task()
-        self._timer: asyncio.TimerHandle | None = None
-        self._watcher: asyncio.Task[None] | None = None
 
     @property
     def receive(self) -> Receive:
@@ -81,10 +63,13 @@ class Exchange:
 
     async def read(self, limit: int) -> bytes:
         """The caller's body, as :func:`gateway.http.body.read_body` gives it."""
+        body = self.whole(limit)
+        return await read_body(self._receive, self.headers, limit) if body is None else body
+
+    def whole(self, limit: int) -> bytes | None:
+        """The caller's body as :meth:`read` gives it, if all of it is there; once."""
         body = None if self._line is None else self._line.whole_body()
-        if body is None:
-            return await read_body(self._receive, self.headers, limit)
-        return plain(body, self.headers, limit)
+        return None if body is None else plain(body, self.headers, limit)
 
     def found(self, make: Callable[[Mapping[str, str]], T]) -> T:
         """What ``make`` makes of the headers, which a head that came before need not be asked."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 from secrets import token_bytes
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ CREDENTIALS = frozenset({b"authorization", b"x-api-key", b"proxy-authorization",
 _ITS_OWN = CREDENTIALS | {b"content-length"}
 """Headers that are not kept."""
 
-_SPELLINGS = (b"\r\nContent-Length: ", b"\r\ncontent-length: ")
+_LENGTH, _SMALL = b"\r\nContent-Length: ", b"\r\ncontent-length: "
 _SALT = token_bytes(32)
 
 
@@ -36,27 +36,21 @@ def decoded(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     return {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
 
 
-class Whole(NamedTuple):
-    """A request that came in one piece: the digest of its head without its length, and its body."""
-
-    digest: bytes
-    body: bytes
+Whole = tuple[bytes, bytes]
+"""A request that came in one piece: the digest of its head without its length, and its body."""
 
 
 def whole(data: bytes) -> Whole | None:
     """``data`` cut in two, if it looks like one request with a length. Nothing is parsed, so that
     only tells which request it is if it is one."""
     end = data.find(b"\r\n\r\n", 0, LONGEST) + 4
-    for spelling in _SPELLINGS:
-        at = data.find(spelling, 0, end)
-        if at > 0:
-            first = at + len(spelling)
-            last = data.find(b"\r", first)
-            if data[first:last] != b"%d" % (len(data) - end):
-                return None
-            head = b"%b%b\0%b" % (_SALT, data[:first], data[last:end])
-            return Whole(sha256(head).digest(), data[end:])
-    return None
+    line = max(data.find(_LENGTH, 0, end), data.find(_SMALL, 0, end))
+    first = line + len(_LENGTH)
+    last = data.find(b"\r", first)
+    if line < 0 or data[first:last] != b"%d" % (len(data) - end):
+        return None
+    head = b"%b%b\0%b" % (_SALT, data[:first], data[last:end])
+    return sha256(head).digest(), data[end:]
 
 
 class Known:

@@ -81,6 +81,7 @@ class Line(RequestResponseCycle):
         self.keep_alive = keep_alive
         self.message_event = Rung()
         self._protocol = protocol
+        self.scope["extensions"] = {LINE: self}  # type: ignore[dict-item]
 
     def __getattr__(self, name: str) -> Any:
         """What only ASGI's messages need is the connection's own matter."""
@@ -120,8 +121,7 @@ class Line(RequestResponseCycle):
         """The request's body, if all of it is there; once."""
         if self.more_body or self.disconnected or self.waiting_for_100_continue:
             return None
-        body = bytes(self.body)
-        self.body = bytearray()
+        body, self.body = bytes(self.body), b""
         self.message_event.clear()
         return body
 

@@ -137,10 +137,10 @@ async def test_a_browser_is_told_where_to_go(g: Harness) -> None:
 async def test_an_accident_is_told_in_the_envelope(
     g: Harness, monkeypatch: pytest.MonkeyPatch, path: str, kind: str
 ) -> None:
-    async def broken(*_: object) -> bytes:
+    def broken(*_: object) -> bytes:
         raise ZeroDivisionError("secret detail")
 
-    monkeypatch.setattr("gateway.http.exchange.Exchange.read", broken)
+    monkeypatch.setattr("gateway.http.exchange.Exchange.whole", broken)
     answer = await g.post(path, b"{}")
     assert answer.status == 500
     assert answer.json()["error"]["type"] == kind
