@@ -26,17 +26,20 @@ class Counted:
     ``size`` is the caller's body in bytes. A token is at least a byte, so a body smaller than
     the window needs no counting to be known to fit; inline media alone is bigger than it costs.
     ``kinds`` are the types of the messages' parts: most requests have nothing but text, and much
-    is then known to have nothing to do. ``most`` is what body and answer are at most, in tokens.
+    is then known to have nothing to do. ``plain`` are those that have no stop sequences either,
+    and hold their own beginning. ``most`` is what body and answer are at most, in tokens.
     """
 
-    __slots__ = ("_measure", "kinds", "most", "request", "size")
+    __slots__ = ("_measure", "kinds", "most", "plain", "request", "size")
 
     def __init__(self, request: Request, size: int) -> None:
         self.request = request
         self.size = size
         kinds = {type(part) for message in request.messages for part in message.parts}
         self.kinds = WORDS if kinds == WORDS else kinds
-        self.most = size + (request.sampling.max_output_tokens or 0)
+        sampling = request.sampling
+        self.plain = kinds == WORDS and not request.continues and not sampling.stop
+        self.most = size + (sampling.max_output_tokens or 0)
         self._measure: Measure | None = None
 
     def estimate(self, facts: Facts) -> Estimate:

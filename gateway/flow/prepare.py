@@ -6,6 +6,7 @@ failover, repair (fault kind K06). Pure.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import replace
 
 from adapters.canonical.facts import Fitted, Price, constrain
@@ -26,6 +27,7 @@ from gateway.settings.snapshot import Alias, Deployment, Target
 from gateway.structured.negotiate import negotiate
 
 MILLION = 1_000_000
+NONE: tuple[str, ...] = ()
 
 
 def prepare(
@@ -50,11 +52,9 @@ def prepare(
     request, trimmed = counted.request, NO_EXTRAS
     if not counted.surely_fits(facts.window):
         request, trimmed = counted.fit(target, alias.context)
-    if request.continues or not counted.kinds.isdisjoint(PAIRED):
-        _check_history(request, deployment)
-    sent = makers.bound(request, alias, target) if Thinking in counted.kinds else request
-    sent, added = summarised(sent, alias, target)
-    sent, stops = own_stops(sent, deployment)
+    sent, added, stops = request, NONE, NONE
+    if not counted.plain or alias.reasoning_summary is not None:
+        sent, added, stops = _meant(request, counted.kinds, target, alias, makers)
     fitted = constrain(sent, facts)
     dialect = DIALECTS[deployment.provider.dialect]
     asked = negotiate(fitted.request, dialect.name, facts, as_it_comes=verify)
@@ -74,6 +74,25 @@ def prepare(
     return Prepared(
         target, encoded, dropped, adjusted, estimate.tokens, tokens, nano, trimmed, asked, stops
     )
+
+
+def _meant(
+    request: Request, kinds: Set[type], target: Target, alias: Alias, makers: Makers
+) -> tuple[Request, tuple[str, ...], tuple[str, ...]]:
+    """``request`` as it is meant for ``target``, what was added to it, and the stop sequences that
+    the gateway watches for itself. Few need any of that: those with more than text, with stop
+    sequences, or without their own beginning; and all of an alias that wants reasoning summarised.
+
+    :raises Fault: as :func:`_check_history` does.
+    """
+    deployment = target.deployment
+    if request.continues or not kinds.isdisjoint(PAIRED):
+        _check_history(request, deployment)
+    if Thinking in kinds:
+        request = makers.bound(request, alias, target)
+    request, added = summarised(request, alias, target)
+    request, stops = own_stops(request, deployment)
+    return request, added, stops
 
 
 def _as_called(request: Request, fitted: Fitted) -> tuple[tuple[str, ...], tuple[str, ...]]:

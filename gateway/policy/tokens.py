@@ -166,7 +166,11 @@ class Measure:
 
 def measure(request: Request) -> Measure:
     """Look at all that the model will read of ``request``."""
-    texts = [block.text for block in request.instructions] if request.instructions else []
+    texts: list[str] = []
+    messages = len(request.messages)
+    if request.instructions:
+        texts += [block.text for block in request.instructions]
+        messages += 1
     beside: Beside | None = None
     for message in request.messages:
         for part in message.parts:
@@ -179,7 +183,6 @@ def measure(request: Request) -> Measure:
         beside = beside or Beside()
         texts.extend(_asked(request, beside))
     looked_at, share = _sampled(_BREAK.join(texts))
-    messages = len(request.messages) + bool(request.instructions)
     return Measure(features(looked_at), share, messages, beside)
 
 

@@ -84,12 +84,10 @@ def encode(request: Request, model: str, facts: Facts) -> Encoded:
     if request.service_tier is not None:
         body["service_tier"] = _tier(request.service_tier, notes)
     _name_lost(request, notes)
-    extras = dict(notes.extras(request.extras, ""))
-    options = extras.pop("stream_options", None)
-    if request.stream:
-        body |= _streaming(options, facts, notes)
+    if request.stream or request.extras:
+        body = _with_extras(body, request, facts, notes)
     return Encoded(
-        WireCall(PATH, dumps_kept({**extras, **body}), request.stream),
+        WireCall(PATH, dumps_kept(body), request.stream),
         notes.dropped,
         tuple(notes.injected),
         tuple(notes.adjusted),
@@ -184,6 +182,17 @@ def _name_lost(request: Request, notes: Notes) -> None:
         notes.drop_field("cache.control")
     for name in request.headers:
         notes.drop(name)
+
+
+def _with_extras(
+    body: dict[str, Any], request: Request, facts: Facts, notes: Notes
+) -> dict[str, Any]:
+    """The body and the caller's unknown fields, which never overrule a known one."""
+    extras = dict(notes.extras(request.extras, ""))
+    options = extras.pop("stream_options", None)
+    if request.stream:
+        body |= _streaming(options, facts, notes)
+    return {**extras, **body}
 
 
 def _streaming(options: Any, facts: Facts, notes: Notes) -> dict[str, Any]:
