@@ -20,6 +20,7 @@ from adapters.canonical.parts import NO_EXTRAS
 from adapters.canonical.record import record
 from adapters.dialects.base import Dialect
 from adapters.transport.http import Exchange, HttpTransport
+from adapters.transport.peer import Shared
 from adapters.wire.call import Timeouts, WireCall
 
 USER_AGENT = "llm-gateway"
@@ -81,12 +82,10 @@ class Adapter:
         fixed = _lower({"User-Agent": USER_AGENT, "Content-Type": "application/json"})
         own = _sendable({**fixed, **_lower(headers), **_lower(auth)})
         # Compressed events may be held back by whoever compresses them.
-        self._stream_headers = {
-            "accept": "text/event-stream",
-            "accept-encoding": "identity",
-            **own,
-        }
-        self._whole_headers = {"accept": "application/json", **own}
+        self._stream_headers = Shared(
+            {"accept": "text/event-stream", "accept-encoding": "identity", **own}
+        )
+        self._whole_headers = Shared({"accept": "application/json", **own})
 
     async def pump(
         self,

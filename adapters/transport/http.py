@@ -375,7 +375,7 @@ class Exchange:
         if self._call.stream:
             self._watch.expect("first_event", self._timeouts.first_event)
         else:
-            self.whole()
+            self._watch.expect_total()
 
     def _complete(self) -> None:
         """The reply is complete: its connection is free again, if the request is, too."""

@@ -57,6 +57,12 @@ _NO_LIMITS = aiohttp.ClientTimeout()
 """aiohttp's own time-outs are off: those of a call can tell waiting from connecting."""
 
 
+class Shared(dict[str, str]):
+    """Headers of many requests, never changed: what is written of them is kept."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+
 class Peer:
     """One provider's address and the pool of connections to it. Belongs to the running loop.
 
@@ -66,7 +72,16 @@ class Peer:
     :param query: what stands behind every path, with its question mark.
     """
 
-    __slots__ = ("_address", "_fixed", "_idle", "_loop", "_sweep", "_target", "connector")
+    __slots__ = (
+        "_address",
+        "_begun",
+        "_fixed",
+        "_idle",
+        "_loop",
+        "_sweep",
+        "_target",
+        "connector",
+    )
 
     def __init__(
         self, root: str, query: str, proxy: str | None, trust: ssl.SSLContext | bool
@@ -83,6 +98,7 @@ class Peer:
         self._address = _Address("POST", URL(root), loop=loop, proxy=way)
         proxied = way is not None and not self._address.is_ssl()
         self._target = functools.lru_cache(PATHS)(functools.partial(_target, root, query, proxied))
+        self._begun = functools.lru_cache(2 * PATHS)(self._begin)
         self._fixed = {
             name.lower(): value
             for name, value in self._address.headers.items()
@@ -122,9 +138,14 @@ class Peer:
 
     def head(self, method: str, path: str, headers: Mapping[str, str], size: int) -> bytes:
         """The head of a request whose body has ``size`` bytes."""
+        begin = self._begun if type(headers) is Shared else self._begin
+        return b"%bcontent-length: %d\r\n\r\n" % (begin(method, path, headers), size)
+
+    def _begin(self, method: str, path: str, headers: Mapping[str, str]) -> bytes:
+        """The head without what is each request's own."""
         line = f"{method} {self._target(path)} HTTP/1.1"
-        fields: Any = {**self._fixed, **headers, "content-length": str(size)}
-        return _serialize_headers(line, fields)
+        fields: Any = {**self._fixed, **headers}
+        return _serialize_headers(line, fields).removesuffix(b"\r\n")
 
     def _sweep_out(self) -> None:
         """Close what has been free for too long, or is of no use any more."""

@@ -125,21 +125,22 @@ class Breakers:
         everybody at once; its end is then reported as an ordinary call. What an ordinary call
         says while the breaker is open is old news and changes nothing.
         """
-        trips = "" if fault is None else fault.trips
         breaker = self._breakers.get(name)
         if breaker is None:
             breaker = self._breakers[name] = _Breaker()
+        if fault is None and breaker.until is None:
+            breaker.window = policy.window
+            breaker.streak = 0
+            breaker.count(now, 0)
+            return
+        trips = "" if fault is None else fault.trips
         if breaker.until is not None:
             if probe:
                 self._judge_probe(name, breaker, policy, now, trips)
             return
-        if trips == "no":
+        if fault is None or trips == "no":
             return
         breaker.window = policy.window
-        if fault is None:
-            breaker.streak = 0
-            breaker.count(now, 0)
-            return
         breaker.last_fault = fault.kind
         breaker.count(now, 1)
         breaker.streak += trips == "yes"

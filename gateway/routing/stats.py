@@ -29,9 +29,11 @@ class Stats:
         """Take the time to first content of one try; ``None`` where none came."""
         sample = FAILED if seconds is None else seconds
         known = self._latency.get(name)
-        if known is not None and now - known[1] <= STALE:
-            sample = known[0] + WEIGHT * (sample - known[0])
-        self._latency[name] = (sample, now)
+        if known is not None:
+            average, at = known
+            if now - at <= STALE:
+                sample = average + WEIGHT * (sample - average)
+        self._latency[name] = sample, now
 
     def latency(self, name: str, now: float) -> float | None:
         """The average in seconds, or ``None`` if there is no fresh sample."""

@@ -13,7 +13,7 @@ import pytest
 
 from adapters.canonical.faults import Fault
 from adapters.transport.http import HttpTransport
-from adapters.transport.peer import make_socket
+from adapters.transport.peer import Shared, make_socket
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
 
@@ -76,6 +76,32 @@ async def test_headers_are_exactly_ours(raw_provider, transport, exchange_of):
     assert header(request, "content-length") == ["2"]
     assert header(request, "transfer-encoding") == []
     assert request.endswith(b"\r\n\r\n{}")
+
+
+@pytest.mark.parametrize("proxied", [False, True])
+async def test_headers_that_are_shared_are_written_as_any_others(
+    raw_provider, connect, exchange_of, proxied
+):
+    """What is kept of them is of this method, path and these headers alone."""
+    raw_provider.script = replies(OK)
+    proxy = raw_provider.url.replace("://", "://me:pass@") if proxied else None
+    transport = connect(raw_provider.url + "/v1?a=b", proxy=proxy)
+    first, second = ({"user-agent": "us", "x-kind": kind} for kind in ("first", "second"))
+    for headers in (first, second):
+        for method in ("POST", "GET"):
+            for size in (0, 7, 3000):
+                asked = {"method": method, "body": b"x" * size}
+                for given in (headers, Shared(headers)):
+                    await whole(exchange_of(transport, headers=given, **asked))
+                plain, shared = raw_provider.requests
+                assert plain == shared
+                raw_provider.requests.clear()
+    kept = Shared(first)
+    for _ in range(2):
+        await whole(exchange_of(transport, headers=kept))
+        await whole(exchange_of(transport, headers=Shared(second)))
+    kinds = [header(request, "x-kind") for request in raw_provider.requests]
+    assert kinds == [["first"], ["second"]] * 2
 
 
 @pytest.mark.parametrize(
