@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import field
-from operator import mul, sub
+from itertools import repeat
+from operator import add, mul, sub
 from typing import AnyStr, NamedTuple
 
 from adapters.canonical.facts import Facts
@@ -225,9 +226,7 @@ def estimate(request: Request, facts: Facts) -> Estimate:
 def _sampled(text: str) -> tuple[bytes, float]:
     """What is looked at of a text, and the text's length as a multiple of it."""
     if len(text) > WHOLE and text.isascii():
-        slices = _slices(
-            text
-        )  # before it is encoded: all of it costs as much to copy as to look at
+        slices = _slices(text)  # before it is encoded: to copy all costs as much as to look at it
         return slices.encode(), len(text) / len(slices)
     data = text.encode("utf-8", "replace")
     if len(data) <= WHOLE:
@@ -239,10 +238,9 @@ def _sampled(text: str) -> tuple[bytes, float]:
 def _slices(text: AnyStr) -> AnyStr:
     """Evenly spread pieces of a text that is longer than :data:`WHOLE`."""
     step, length = len(text) // SLICES, SAMPLE // SLICES
-    room = step - length
-    shares = zip(range(0, SLICES * step, step), _PLACES, strict=True)
-    pieces = [text[(at := share + int(place * room)) : at + length] for share, place in shares]
-    return text[:0].join(pieces)
+    offsets = map(int, map(mul, _PLACES, repeat(step - length)))
+    starts = map(add, range(0, SLICES * step, step), offsets)
+    return text[:0].join([text[start : start + length] for start in starts])
 
 
 def _asked(request: Request, found: Beside) -> Iterator[str]:
