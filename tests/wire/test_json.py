@@ -6,6 +6,8 @@ import contextlib
 from collections.abc import Callable
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from adapters.wire.json import dumps, loads, loads_exact
 
@@ -17,6 +19,11 @@ def test_what_was_written_can_be_read(value: object) -> None:
     assert loads(dumps(value)) == value
     assert loads(dumps(value).decode()) == value
     assert loads_exact(dumps(value)) == value
+
+
+@given(st.integers(-(10**25), 10**25), st.text(max_size=9))
+def test_integers_around_64_bits_stay_exact(number: int, text: str) -> None:
+    assert loads_exact(dumps([text, number])) == [text, number]
 
 
 def is_json(data: bytes | str) -> bool:
