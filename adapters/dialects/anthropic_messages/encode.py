@@ -8,10 +8,11 @@ Must not know keys, URLs or the API version: the adapter adds those.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any
 
 from adapters.canonical.facts import Facts
-from adapters.canonical.request import JsonSchema, Request
+from adapters.canonical.request import Cache, JsonSchema, Request
 from adapters.dialects.anthropic_messages.notes import Notes
 from adapters.dialects.anthropic_messages.reasoning import Plan, Situation, plan
 from adapters.dialects.anthropic_messages.schema import Projection, Room, Unprojectable, project
@@ -19,6 +20,7 @@ from adapters.dialects.anthropic_messages.tools import forces, write_choice, wri
 from adapters.dialects.anthropic_messages.turns import Conversation, converse
 from adapters.wire.anthropic_messages import Block
 from adapters.wire.call import Encoded, WireCall
+from adapters.wire.copied import Copied
 from adapters.wire.json import dumps, dumps_kept
 from adapters.wire.names import lost_names
 
@@ -50,6 +52,11 @@ ANSWER_IN_JSON = (
     "Answer with one JSON object and nothing else: no explanation, no Markdown, no code fence."
 )
 ANSWER_IN_SCHEMA = ANSWER_IN_JSON + " It must be valid against this JSON Schema:\n"
+
+_SAMPLING = Copied(temperature="temperature", top_p="top_p", top_k="top_k")
+
+_around = attrgetter("end_user", "safety_identifier", "service_tier", "cache")
+_NOTHING_AROUND = (None, None, None, None)
 
 Json = dict[str, Any]
 
@@ -84,7 +91,11 @@ def _body(request: Request, model: str, facts: Facts, notes: Notes) -> Json:
     choice = write_choice(request, tools, notes)
     bare = talk.resumes_without_thinking()
     planned = plan(request, facts, Situation(forces(choice), talk.prefilled, bare), notes)
-    config = _present(effort=planned.effort, format=form)
+    config: Json = {}
+    if planned.effort is not None:
+        config["effort"] = planned.effort
+    if form is not None:
+        config["format"] = form
     body: Json = {
         "model": model,
         "max_tokens": planned.max_tokens,
@@ -97,11 +108,14 @@ def _body(request: Request, model: str, facts: Facts, notes: Notes) -> Json:
         thinking=planned.thinking,
         output_config=config or None,
         stream=True if request.stream else None,
-        metadata=_metadata(request, notes),
-        service_tier=_tier(request, notes),
-        cache_control=_cache(request, notes),
-        **_sampling(request, planned, notes),
     )
+    if _around(request) != _NOTHING_AROUND:
+        body |= _present(
+            metadata=_metadata(request, notes),
+            service_tier=_tier(request, notes),
+            cache_control=None if request.cache is None else request.cache.control,
+        )
+    body |= _sampling(request, planned, notes)
     _leave_out(request, notes)
     return _with_extras(body, request, notes)
 
@@ -131,25 +145,29 @@ def _refuse(request: Request, notes: Notes) -> None:
 
 def _leave_out(request: Request, notes: Notes) -> None:
     """Name what the API has no place for."""
-    sampling, cache = request.sampling, request.cache
-    left: dict[str, Any] = {
-        "seed": sampling.seed,
-        "frequency_penalty": sampling.frequency_penalty or None,
-        "presence_penalty": sampling.presence_penalty or None,
-        "logit_bias": sampling.logit_bias or None,
-        "verbosity": request.verbosity,
-        "store": request.store or None,
-        "metadata": request.metadata or None,
-    }
-    if cache is not None:
-        left |= {
-            "cache.key": cache.key,
-            "cache.retention": cache.retention,
-            "cache.options": cache.options,
-        }
-    for field, value in left.items():
-        if value is not None:
-            notes.drop(field)
+    sampling = request.sampling
+    if sampling.seed is not None:
+        notes.drop("seed")
+    if sampling.frequency_penalty:
+        notes.drop("frequency_penalty")
+    if sampling.presence_penalty:
+        notes.drop("presence_penalty")
+    if sampling.logit_bias:
+        notes.drop("logit_bias")
+    if request.verbosity is not None:
+        notes.drop("verbosity")
+    if request.store:
+        notes.drop("store")
+    if request.metadata:
+        notes.drop("metadata")
+    if request.cache is not None:
+        _leave_out_hints(request.cache, notes)
+
+
+def _leave_out_hints(cache: Cache, notes: Notes) -> None:
+    for name in ("key", "retention", "options"):
+        if getattr(cache, name) is not None:
+            notes.drop(f"cache.{name}")
 
 
 # --------------------------------------------------------------------------- single fields
@@ -159,7 +177,8 @@ def _sampling(request: Request, planned: Plan, notes: Notes) -> Json:
     """Sampling fields; while the model thinks the API takes no temperature but 1, no ``top_k``
     and no ``top_p`` under 0.95."""
     asked = request.sampling
-    fields = _present(temperature=asked.temperature, top_p=asked.top_p, top_k=asked.top_k)
+    fields: Json = {}
+    _SAMPLING.put(asked, fields)
     if planned.thinks:
         fits = {
             "temperature": asked.temperature == 1,
@@ -228,10 +247,6 @@ def _tier(request: Request, notes: Notes) -> str | None:
     if tier not in TIERS:
         notes.drop("service_tier")
     return TIERS.get(tier)
-
-
-def _cache(request: Request, notes: Notes) -> Mapping[str, Any] | None:
-    return None if request.cache is None else request.cache.control
 
 
 # --------------------------------------------------------------------------- passed through

@@ -138,6 +138,8 @@ def _leading(messages: tuple[Message, ...]) -> int:
 
 
 def _system(request: Request, lead: int, writer: BlockWriter, places: Places) -> list[Block]:
+    if not request.instructions and not lead:
+        return []
     notes = writer.notes
     name = notes.name("instructions")
     written = [writer.write(text, f"{name}[{n}]") for n, text in enumerate(request.instructions)]

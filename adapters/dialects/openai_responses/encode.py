@@ -221,8 +221,10 @@ def _storage(request: Request, facts: Facts, notes: Notes) -> dict[str, Any]:
     if store is None:
         store = False
         notes.injected.append("store=false")
-    asked = request.extras.get("include") if notes.native else None
-    include = list(asked) if isinstance(asked, list | tuple) else []
+    include: list[Any] = []
+    if notes.native:
+        asked = request.extras.get("include")
+        include += asked if isinstance(asked, list | tuple) else ()
     if request.sampling.logprobs and LOGPROBS not in include:
         include.append(LOGPROBS)
     if not store and facts.can("reasoning") and ENCRYPTED not in include:
@@ -255,6 +257,8 @@ def _name_lost(request: Request, notes: Notes) -> None:
 def _with_extras(body: dict[str, Any], request: Request, notes: Notes) -> dict[str, Any]:
     """The body and the caller's unknown fields, which never overrule a known one; within
     ``text`` both are put together."""
+    if not request.extras:
+        return body
     extras = notes.extras(request.extras, "")
     text = extras.pop("text", None)
     if isinstance(text, Mapping):
