@@ -1,7 +1,7 @@
 """Where a dialect meets a socket.
 
-``provider`` is what all else calls, one a provider; ``flow`` is one call under way; ``reply``
-judges status and headers.
+``provider`` is what all else calls, one a provider; ``flow`` is an answer on its way, event by
+event; ``reply`` judges status and headers.
 """
 
 from adapters.adapter.flow import Way

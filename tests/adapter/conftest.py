@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from adapters.adapter import Adapter, Way
+from adapters.canonical.completion import Completion, fold
 from adapters.canonical.events import (
     Event,
     Failed,
@@ -57,6 +58,9 @@ class TinyDecoder:
         except ValueError:
             return [Failed(Fault("protocol_error", "no JSON"))]
         return self._events({**value, "end": "whole"} if "t" in value else value)
+
+    def answer(self, data: bytes) -> Completion | list[Event]:
+        return fold(self.body(data)) if b'"plain"' in data else self.body(data)
 
     def _events(self, value: Mapping[str, Any]) -> list[Event]:
         events: list[Event] = []
@@ -166,7 +170,12 @@ def pump(adapter: Adapter, sink: Collect) -> Callable[..., Any]:
     """``await pump(stream=…, pipe=…, timeouts…)`` pumps a small call into ``sink``."""
 
     def pump(
-        *, stream: bool = True, pipe: Stage | None = None, decoder: Any = None, **seconds: float
+        *,
+        stream: bool = True,
+        pipe: Stage | None = None,
+        decoder: Any = None,
+        take: Any = None,
+        **seconds: float,
     ) -> Any:
         limits = {"connect": 5.0, "first_event": 5.0, "between_events": 5.0, "total": 10.0}
         return adapter.pump(
@@ -175,6 +184,7 @@ def pump(adapter: Adapter, sink: Collect) -> Callable[..., Any]:
                 TinyDecoder() if decoder is None else decoder,
                 Pipe(()) if pipe is None else pipe,
                 sink,
+                take,
             ),
             Timeouts(**{**limits, **seconds}),
         )

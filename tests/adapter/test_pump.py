@@ -32,6 +32,9 @@ def whole(body: bytes, kind: bytes = b"application/json") -> bytes:
     return head % (kind, len(body)) + body
 
 
+WHOLE_STREAM = chunk(b'{"t": "Hello", "plain": 1}', b'{"end": "stop"}')
+
+
 def sends(*pieces: bytes, pause: float = 0.01, end: str = "keep"):
     """A provider that sends the pieces one after another."""
 
@@ -87,6 +90,27 @@ async def test_a_whole_body_is_the_same_events(raw_provider, pump, sink):
     assert sink.text == "Hello"
     assert len(sink.sends) == 1
     assert pumped.first_event_at is not None
+
+
+async def test_an_ordinary_whole_body_is_taken_in_one_step(raw_provider, pump, sink):
+    raw_provider.script = sends(whole(b'{"t": "Hello", "plain": 1}'))
+    taken = []
+    pumped = await pump(stream=False, take=taken.append)
+    assert [answer.text for answer in taken] == ["Hello"]
+    assert pumped.terminal == taken[0].terminal == Finished("stop", "whole")
+    assert pumped.headers_at <= pumped.first_event_at == pumped.ended_at
+    assert not sink.sends
+
+
+@pytest.mark.parametrize(
+    ("reply", "stream"), [(whole(b'{"t": "Hello"}'), False), (STREAM + WHOLE_STREAM + END, True)]
+)
+async def test_any_other_comes_event_by_event(raw_provider, pump, sink, reply, stream):
+    raw_provider.script = sends(reply)
+    taken = []
+    pumped = await pump(stream=stream, take=taken.append)
+    assert isinstance(pumped.terminal, Finished)
+    assert (sink.text, taken) == ("Hello", [])
 
 
 async def test_nothing_after_the_terminal_is_looked_at(raw_provider, pump, sink, tiny_decoder):

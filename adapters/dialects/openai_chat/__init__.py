@@ -1,8 +1,9 @@
 """OpenAI's Chat Completions protocol, southbound: any server that speaks it.
 
 ``encode`` writes requests (``messages`` and ``tools`` are its parts, ``notes`` what it reports),
-``stream`` reads frames and bodies, ``choice`` turns one choice's deltas into events, ``errors``
-reads failures. What both sides of the gateway share stands in :mod:`adapters.wire.openai_chat`.
+``stream`` reads frames and bodies, ``straight`` an ordinary body in one step, ``choice`` turns one
+choice's deltas into events, ``errors`` reads failures. What both sides of the gateway share stands
+in :mod:`adapters.wire.openai_chat`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The OpenAI Responses protocol, southbound.
 
 ``encode`` writes requests (``items`` and ``tools`` are its parts, ``notes`` what it reports),
-``stream`` reads frames and bodies, ``decode`` turns their items into parts, ``errors`` reads
-failures. The JSON shapes themselves stand in :mod:`adapters.wire.openai_responses`.
+``stream`` reads frames and bodies, ``straight`` an ordinary body in one step, ``decode`` turns
+items into parts, ``errors`` reads failures. The JSON shapes themselves stand in
+:mod:`adapters.wire.openai_responses`.
 """
 
 from __future__ import annotations
