@@ -24,7 +24,7 @@ from gateway.routing.breaker import Admission
 from gateway.routing.plan import Candidate, Plan
 from gateway.store.base import (
     AttemptRow,
-    Hold,
+    Opening,
     Rates,
     RequestEnd,
     RequestRow,
@@ -58,7 +58,7 @@ class Books:
 
         :raises Fault: ``rate_limited``, ``budget_exceeded`` or ``store_unavailable``.
         """
-        call, first = self._call, not self._opened
+        call = self._call
         runtime, target = call.runtime, prepared.target
         clock = runtime.clock
         meter, gate = Meter(clock.monotonic), Gate(hold_all=call.holds)
@@ -66,12 +66,12 @@ class Books:
         one = Try(clock.new_id("att_"), number, kind, name, prepared, meter, gate, marks)
         if runtime.tracer.makes_spans or call.trace is not UNTRACED:
             self._begin_span(one)
-        request, row = request_row(call, self._route) if first else None, self._row(one)
+        request = None if self._opened else request_row(call, self._route)
+        row = self._row(one)
         lease, principal = row.at + target.timeouts.total + LEASE_MARGIN, call.principal
-        key_id, limits = principal.key_id, principal.limits
-        hold = Hold(key_id, limits, prepared.tokens, prepared.nano, first, lease)
+        opening = Opening(request, row, principal.key_id, principal.limits, lease)
         try:
-            one.rates = await runtime.store.open_attempt(request, row, hold)
+            one.rates = await runtime.store.open_attempt(opening)
         except BaseException:
             one.span.end("refused")
             raise
@@ -145,20 +145,39 @@ class Books:
             await self.settle(one, fault, chain, last=True)
 
     def _tell(self, one: Try, fault: Fault | None, settled: Settlement, now: float) -> None:
-        runtime, name = self._call.runtime, one.deployment
+        call, name = self._call, one.deployment
+        runtime, alias, deployment = call.runtime, call.alias, one.prepared.target.deployment
         self._record(name, fault, now, probe=one.probe)
         if fault is None or fault.trips == "yes":
             taken = settled.ttft_ms
             if taken is None and fault is None:
                 taken = settled.total_ms  # vectors, and what ends well without content
             runtime.stats.observe(name, now, None if taken is None else taken / 1000)
-        runtime.metrics.attempt_ended(_attempt_end(self._call, one, settled))
+        told = settled.usage_source == "provider"  # the metrics count a provider's own numbers
+        runtime.metrics.attempt_ended(
+            AttemptEnd(
+                alias.name,
+                OPERATIONS[alias.kind],
+                deployment.provider.name,
+                deployment.model,
+                one.kind,
+                settled.fault or "",
+                (settled.total_ms or 0.0) / 1000,
+                settled.input_tokens if told else None,
+                settled.output_tokens if told else None,
+                settled.cache_read_tokens if told else None,
+                settled.cache_write_tokens if told else None,
+                settled.cost_nano,
+            )
+        )
         if one.span is not NO_SPAN:
             end_try(one.span, settled)
 
     def admit(self, candidate: Candidate) -> Admission:
         """May a try go to ``candidate`` now? ``probe`` was taken by asking."""
         runtime = self._call.runtime
+        if runtime.breakers.all_closed:
+            return "closed"
         now = runtime.clock.monotonic()
         return runtime.breakers.admit(candidate.name, now, forced=candidate.forced)
 
@@ -233,26 +252,6 @@ class Books:
         gone.attempts = tuple(chain)
         with suppress(Fault):  # as in `cancelled`
             await self.refused(gone, attempts)
-
-
-def _attempt_end(call: Call, one: Try, settled: Settlement) -> AttemptEnd:
-    """What the metrics count of an attempt: the provider's own numbers only."""
-    alias, deployment = call.alias, one.prepared.target.deployment
-    told = settled.usage_source == "provider"
-    return AttemptEnd(
-        alias.name,
-        OPERATIONS[alias.kind],
-        deployment.provider.name,
-        deployment.model,
-        one.kind,
-        settled.fault or "",
-        (settled.total_ms or 0.0) / 1000,
-        settled.input_tokens if told else None,
-        settled.output_tokens if told else None,
-        settled.cache_read_tokens if told else None,
-        settled.cache_write_tokens if told else None,
-        settled.cost_nano,
-    )
 
 
 def request_row(call: Call, route: Plan) -> RequestRow:

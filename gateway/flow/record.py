@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import lru_cache
 from itertools import repeat
 from operator import itemgetter, mul, sub
@@ -69,12 +69,13 @@ def told_name(name: str) -> str:
     return name if WIRE_NAME.fullmatch(name) else "(unnamed)"
 
 
-@record(slots=True)
+@record()
 class Try:
     """One attempt under way at ``deployment``, by name.
 
     ``marks`` are monotonic seconds by stage, ``pause`` the seconds that the call waits after it.
-    ``head`` is what the answer's headers say of one that went well.
+    ``head`` is what the answer's headers say of one that went well. From ``span`` on, what most
+    have not, or not yet, stands here and not in each of them.
     """
 
     id: str
@@ -85,13 +86,13 @@ class Try:
     meter: Meter
     gate: Gate
     marks: dict[str, float]
-    span: Span = NO_SPAN
-    rates: Rates = NO_EXTRAS
-    probe: bool = False
-    pumped: Pumped | None = None
-    proof: Proof | None = None
-    head: Head | None = None
-    pause: float = 0.0
+    span: Span = field(default=NO_SPAN, init=False)
+    rates: Rates = field(default=NO_EXTRAS, init=False)
+    probe: bool = field(default=False, init=False)
+    pumped: Pumped | None = field(default=None, init=False)
+    proof: Proof | None = field(default=None, init=False)
+    head: Head | None = field(default=None, init=False)
+    pause: float = field(default=0.0, init=False)
 
 
 class Consumed(NamedTuple):

@@ -40,7 +40,7 @@ def head_lines(head: Head) -> bytes:
         for kind, lines in RATES.items():
             state = head.rates.get(kind)
             if state is not None:
-                told += lines % (state.limit, max(0, state.remaining), max(0.0, state.reset))
+                told += lines % state
     return told
 
 

@@ -71,22 +71,24 @@ class AttemptRow(NamedTuple):
     price_table: str
 
 
-class Hold(NamedTuple):
-    """What an attempt reserves. Request-wide limits (``rpm``, ``concurrent``) are taken by the
-    first attempt only (``new_call``); tokens and money by each. A lease that is not settled
-    by ``lease_until`` (Unix seconds) counts as a crash's."""
+class Opening(NamedTuple):
+    """An attempt that wants to begin: its rows, and the limits that it has to keep.
 
+    ``request`` is given with a call's first attempt; only that one takes the limits of whole
+    calls (``rpm``, ``concurrent``). Tokens and money are taken by each, as its row says. One that
+    is not settled by ``lease_until`` (Unix seconds) counts as a crash's.
+    """
+
+    request: RequestRow | None
+    row: AttemptRow
     key_id: str
     limits: Limits
-    tokens: int
-    nano: int
-    new_call: bool
     lease_until: float
 
 
-@record(frozen=True, slots=True)
-class RateState:
-    """A limit after a reservation, for the ``x-ratelimit-*`` headers; ``reset`` in seconds."""
+class RateState(NamedTuple):
+    """A limit after a reservation, in the order of the ``x-ratelimit-*`` headers; ``reset`` in
+    seconds. None of them is negative."""
 
     limit: int
     remaining: int
@@ -210,9 +212,8 @@ class Store(ResponseBook, IdempotencyBook, PromptBook, RunBook, SealBook, Protoc
 
     # the ledger
 
-    async def open_attempt(self, request: RequestRow | None, row: AttemptRow, hold: Hold) -> Rates:
-        """Reserve and write the rows; ``request`` is given with a call's first attempt. The rates
-        are as they stand after it.
+    async def open_attempt(self, opening: Opening) -> Rates:
+        """Reserve and write the rows. The rates are as they stand after it.
 
         :raises Fault: ``rate_limited`` (``retry_after``, and ``data`` naming the limit) or
             ``budget_exceeded``; then nothing was taken and nothing written.

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import field
+from operator import attrgetter
 from typing import Any
 
 from adapters.canonical.faults import Fault
 from adapters.canonical.record import record
 from gateway.store import rows, statements
-from gateway.store.base import Rates, RequestEnd, RequestRow, Settlement
-from gateway.store.entries import Attempt, Call, Close, Entry, Open
+from gateway.store.base import Opening, Rates, RequestRow, Settlement
+from gateway.store.entries import Attempt, Call, Close, Entry
 from gateway.store.limits import Account
 from gateway.store.periods import day_of
 
@@ -79,13 +80,18 @@ def _cut(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
     current: list[Entry] = []
     opened: set[str] = set()
     for entry in entries:
-        if isinstance(entry, Open):
+        if isinstance(entry, Opening):
             opened.update((entry.row.id, entry.row.request_id))
         elif (entry.request_id if isinstance(entry, Close) else entry.attempt_id) in opened:
             yield current
             current, opened = [], set()
         current.append(entry)
     yield current
+
+
+_ATTEMPT = attrgetter("attempt_id")
+_OPENED, _OPENED_FOR, _HELD_BY = map(attrgetter, ("row.id", "row.request_id", "key_id"))
+_PAID_BY = attrgetter("call.key_id")
 
 
 class Batch:
@@ -99,6 +105,7 @@ class Batch:
         "_ended",
         "_known",
         "_opens",
+        "_places",
         "_size",
         "begun",
         "refused",
@@ -111,22 +118,23 @@ class Batch:
         self.settlements: list[Settlement] = []
         """Whose attempts to load (those that are open) before :meth:`load`."""
         self._closes: list[Close] = []
-        self._opens: list[tuple[int, Open]] = []
+        self._opens: list[Opening] = []
+        self._places: list[int] = []
         for place, entry in enumerate(entries):
-            kind = type(entry)
-            if kind is Open:
-                self._opens.append((place, entry))  # type: ignore[arg-type]
-            elif kind is Settlement:
-                self.settlements.append(entry)  # type: ignore[arg-type]
+            if isinstance(entry, Opening):
+                self._opens.append(entry)
+                self._places.append(place)
+            elif isinstance(entry, Settlement):
+                self.settlements.append(entry)
             else:
-                self._closes.append(entry)  # type: ignore[arg-type]
+                self._closes.append(entry)
         self._attempts: dict[str, Attempt] = {}
         self._calls: Mapping[str, Call] = {}
         self._known: set[str] = set()
         self._ended: set[str] = set()
         self._accounts: Mapping[str, Account] = {}
         self.writes = Writes()
-        self.begun: list[Attempt] = []
+        self.begun: dict[str, Attempt] = {}
         """The first attempts of calls that :meth:`decide` has opened, as they will be loaded."""
         self.refused: set[str] = set()
         """Keys whose accounts :meth:`decide` has refused something."""
@@ -138,10 +146,9 @@ class Batch:
 
     def stands_alone(self) -> bool:
         """Whether nothing in it needs what it opens itself."""
-        needed = {end.attempt_id for end in self.settlements}
-        needed.update(self.request_ids)
-        return not any(
-            row.id in needed or row.request_id in needed for _, (_, row, _) in self._opens
+        needed = {*map(_ATTEMPT, self.settlements), *self.request_ids}
+        return needed.isdisjoint(map(_OPENED, self._opens)) and needed.isdisjoint(
+            map(_OPENED_FOR, self._opens)
         )
 
     def load(
@@ -158,8 +165,7 @@ class Batch:
     @property
     def key_ids(self) -> Set[str]:
         """Keys whose accounts to load; everybody locks them in the order of their names."""
-        found = {entry.hold.key_id for _, entry in self._opens}
-        found.update([attempt.call.key_id for attempt in self._attempts.values()])
+        found = {*map(_HELD_BY, self._opens), *map(_PAID_BY, self._attempts.values())}
         found.update([call.row.key_id for call in self._calls.values()])
         return found
 
@@ -170,16 +176,15 @@ class Batch:
         self._settle()
         for close in self._closes:
             self._close(close)
-        for place, entry in self._opens:
+        for place, entry in zip(self._places, self._opens, strict=True):
             results[place] = self._open(entry)
         return results
 
-    def _open(self, entry: Open) -> Rates | Fault:
-        request, row, hold = entry
-        key_id, _, _, _, new_call, lease = hold
-        account = self._accounts[key_id]
+    def _open(self, opening: Opening) -> Rates | Fault:
+        request, row, key_id, limits, lease = opening
+        account, new_call = self._accounts[key_id], request is not None
         try:
-            rates = account.take(hold, row.at)
+            rates = account.take(limits, row.reserved_tokens, row.reserved_nano, new_call, row.at)
         except Fault as refusal:
             self.refused.add(key_id)
             return refusal
@@ -187,7 +192,7 @@ class Batch:
         writes.accounts[key_id] = account
         if request is not None:
             writes.requests.append((*request, lease, new_call))
-            self.begun.append(Attempt(row, request, day, new_call))
+            self.begun[request.id] = Attempt(row, request, day, new_call)
         else:
             writes.kept.append((lease, row.request_id))
         writes.attempts.append((*row, day, lease))
@@ -217,31 +222,27 @@ class Batch:
             if end.request is None:
                 writes.kept.append((end.ended_at + end.pause + BETWEEN_ATTEMPTS, call.id))
             elif ends_call:
-                self._end_call(call, end.request, end.ended_at, account if holds_slot else None)
+                self._ended.add(call.id)
+                writes.closed.append((*end.request, end.ended_at, call.id))
+                if holds_slot:
+                    account.release_call()
 
     def _close(self, entry: Close) -> None:
         request_id, at, end, request = entry
         call = self._calls.get(request_id)
         if call is not None and request_id not in self._ended:
-            row, account = call.row, None
+            row = call.row
+            self._ended.add(request_id)
+            self.writes.closed.append((*end, at, request_id))
+            self._add(CALL_ENDED, day_of(row.at), row)
             if call.holds_slot:
                 account = self.writes.accounts[row.key_id] = self._accounts[row.key_id]
-            self._end_call(row, end, at, account)
-            self._add(CALL_ENDED, day_of(row.at), row)
+                account.release_call()
         elif request is not None and request_id not in self._known:
             self._known.add(request_id)
             self.writes.requests.append((*request, at, False))
             self.writes.closed.append((*end, at, request_id))
             self._add(CALL_REFUSED, day_of(request.at), request)
-
-    def _end_call(
-        self, call: RequestRow, end: RequestEnd, at: float, account: Account | None
-    ) -> None:
-        """Write a call's end, and free its place in the account that it has one in."""
-        self._ended.add(call.id)
-        self.writes.closed.append((*end, at, call.id))
-        if account is not None:
-            account.release_call()
 
     def _add(
         self,

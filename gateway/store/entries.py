@@ -8,15 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from gateway.store.base import AttemptRow, Hold, RequestEnd, RequestRow, Settlement
-
-
-class Open(NamedTuple):
-    """Reserve and write an attempt; ``request`` comes with a call's first one."""
-
-    request: RequestRow | None
-    row: AttemptRow
-    hold: Hold
+from gateway.store.base import AttemptRow, Opening, RequestEnd, RequestRow, Settlement
 
 
 class Close(NamedTuple):
@@ -28,7 +20,7 @@ class Close(NamedTuple):
     request: RequestRow | None = None
 
 
-Entry = Open | Settlement | Close
+Entry = Opening | Settlement | Close
 
 
 class Call(NamedTuple):
@@ -76,10 +68,10 @@ def interrupted(attempt: Attempt, at: float) -> Settlement:
     )
 
 
-def never_sent(entry: Open, at: float) -> Settlement:
+def never_sent(opening: Opening, at: float) -> Settlement:
     """How an attempt is settled whose caller left while it was being opened: it cost nothing."""
-    row, end = entry.row, None
-    if entry.request is not None:  # a later attempt's call has an owner, who will end it
+    row, end = opening.row, None
+    if opening.request is not None:  # a later attempt's call has an owner, who will end it
         end = RequestEnd("cancelled", 499, fault="cancelled", attempts=row.number)
     return Settlement(
         row.id,

@@ -25,7 +25,7 @@ from adapters.canonical.faults import Fault
 from adapters.canonical.record import record
 from gateway.settings.money import dollars
 from gateway.settings.snapshot import Limits
-from gateway.store.base import Hold, Rates, RateState
+from gateway.store.base import Rates, RateState
 from gateway.store.periods import DAY, day_of, month_end, month_of
 
 WINDOW = 60
@@ -158,17 +158,18 @@ class Account:
             self.day, self.day_nano = day, 0
         self.window.advance(now)
 
-    def take(self, hold: Hold, now: float) -> Rates:
-        """Reserve all of ``hold``, or nothing.
+    def take(self, limits: Limits, tokens: int, nano: int, new_call: bool, now: float) -> Rates:
+        """Reserve all that an attempt may need, or nothing; a ``new_call`` also counts as one.
 
         :raises Fault: ``budget_exceeded`` or ``rate_limited``, naming the limit.
         """
         second = int(now)
         if second != self.second:  # nothing ages within a second
             self.advance(now)
-        _, limits, tokens, nano, new_call, _ = hold
         if not self._surely_fits(limits, tokens, nano):
-            refusal = self._over_budget(hold, now) or self._over_rate(hold, now)
+            refusal = self._over_budget(limits, nano, now) or self._over_rate(
+                limits, tokens, new_call, now
+            )
             if refusal is not None:
                 raise refusal.fault()
         self.reserved_nano += nano
@@ -218,15 +219,15 @@ class Account:
             states["tokens"] = RateState(tpm, max(0, tpm - window.tokens), reset)
         return states
 
-    def _over_budget(self, hold: Hold, now: float) -> Refusal | None:
-        limits, wanted = hold.limits, self.reserved_nano + hold.nano
+    def _over_budget(self, limits: Limits, nano: int, now: float) -> Refusal | None:
+        wanted = self.reserved_nano + nano
         for name, limit, spent in (
             ("usd_total", limits.nano_total, self.total_nano),
             ("usd_per_month", limits.nano_per_month, self.month_nano),
             ("usd_per_day", limits.nano_per_day, self.day_nano),
         ):
             if limit is not None and (limit == 0 or spent + wanted > limit):
-                return self._no_money(name, limit, spent, hold.nano, now)
+                return self._no_money(name, limit, spent, nano, now)
         return None
 
     def _no_money(self, name: str, limit: int, spent: int, nano: int, now: float) -> Refusal:
@@ -240,10 +241,10 @@ class Account:
         left = limit - spent - self.reserved_nano
         return Refusal("budget_exceeded", name, _too_dear(nano, left, word, limit), renewed)
 
-    def _over_rate(self, hold: Hold, now: float) -> Refusal | None:
+    def _over_rate(self, limits: Limits, tokens: int, new_call: bool, now: float) -> Refusal | None:
         """The refusal that lasts longest; ``None`` where everything fits."""
-        limits, window = hold.limits, self.window
-        most = limits.concurrent if hold.new_call else None
+        window = self.window
+        most = limits.concurrent if new_call else None
         found = []
         if most is not None and self.in_flight >= most:
             message = f"This key may have {most} calls under way at once, and has."
@@ -251,8 +252,8 @@ class Account:
                 Refusal("rate_limited", "concurrent", message, FREE_SOON if most else None)
             )
         for name, limit, used, wanted in (
-            ("rpm", limits.rpm, window.requests, 1 if hold.new_call else 0),
-            ("tpm", limits.tpm, window.tokens, hold.tokens),
+            ("rpm", limits.rpm, window.requests, 1 if new_call else 0),
+            ("tpm", limits.tpm, window.tokens, tokens),
         ):
             if limit is None or (limit > 0 and (wanted == 0 or used + wanted <= limit)):
                 continue

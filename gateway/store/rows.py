@@ -1,4 +1,4 @@
-"""The ledger's columns, and how the interface's rows become tuples in their order.
+"""The ledger's columns; the interface's rows are tuples in their order.
 
 Knows the tables' shape (``docs/ledger.md``), not the SQL of any database.
 """

@@ -14,7 +14,7 @@ import pytest
 
 from gateway.settings.snapshot import Limits, StoreSettings
 from gateway.store import connect
-from gateway.store.base import AttemptRow, Hold, RequestEnd, RequestRow, Settlement
+from gateway.store.base import AttemptRow, Opening, RequestEnd, RequestRow, Settlement
 
 ROOT = Path(__file__).parents[2]
 
@@ -106,8 +106,8 @@ async def _book(url: str, calls: tuple[Call, ...]) -> None:
             provider="local", model=call.model, dialect="openai-chat", estimated_input=1,
             reserved_tokens=1, reserved_nano=0, price_table="",
         )  # fmt: skip
-        hold = Hold(request.key_id, Limits(), 1, 0, True, call.at + 60)
-        await store.open_attempt(request, attempt, hold)
+        opening = Opening(request, attempt, request.key_id, Limits(), call.at + 60)
+        await store.open_attempt(opening)
         settled = Settlement(
             attempt.id, request.id, call.at + 1, "completed", "provider",
             input_tokens=10, output_tokens=20, cost_nano=call.cost_nano,

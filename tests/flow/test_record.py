@@ -40,7 +40,7 @@ from gateway.flow.tracing import UNTRACED
 from gateway.observe.traces import NoTracer
 from gateway.routing.plan import Plan
 from gateway.settings.snapshot import Deployment, Limits, Provider, Target
-from gateway.store.base import AttemptRow, Hold, Rates, RequestEnd, RequestRow, Settlement
+from gateway.store.base import AttemptRow, Opening, Rates, RequestEnd, RequestRow, Settlement
 
 PROVIDER = Provider("up", "anthropic-messages", "http://127.0.0.1:1", None)
 
@@ -216,8 +216,8 @@ async def test_every_word_of_an_opening_stands_in_its_place() -> None:
     given: list[Any] = []
 
     class Kept:
-        async def open_attempt(self, *words: Any) -> Rates:
-            given.extend(words)
+        async def open_attempt(self, words: Any) -> Rates:
+            given.append(words)
             return {}
 
     limits = Limits(rpm=1)
@@ -248,7 +248,7 @@ async def test_every_word_of_an_opening_stands_in_its_place() -> None:
     ready = Prepared(target, Encoded(wire), (), (), 50, 60, 70, {})
     plan = Plan((), ({"deployment": "up/gpt"},))
     await Books(call, plan).open("first", 2, ready)
-    assert given == [
+    request, row = (
         RequestRow(
             id="req_1",
             at=98.0,
@@ -280,15 +280,9 @@ async def test_every_word_of_an_opening_stands_in_its_place() -> None:
             reserved_nano=70,
             price_table="today",
         ),
-        Hold(
-            key_id="key",
-            limits=limits,
-            tokens=60,
-            nano=70,
-            new_call=True,
-            lease_until=99.0 + 300.0 + LEASE_MARGIN,
-        ),
-    ]
+    )
+    lease = 99.0 + 300.0 + LEASE_MARGIN
+    assert given == [Opening(request, row, key_id="key", limits=limits, lease_until=lease)]
 
 
 # --------------------------------------------------------------------------- what was consumed

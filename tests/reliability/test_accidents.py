@@ -68,10 +68,10 @@ async def test_choices_end_where_the_store_goes_away(
     store = type(g.state.store)
     opening = store.open_attempt
 
-    async def second_fails(self: Any, request: Any, row: Any, hold: Any) -> Any:
-        if request is None:
+    async def second_fails(self: Any, wanted: Any) -> Any:
+        if wanted.request is None:
             raise Fault("store_unavailable", "away")
-        return await opening(self, request, row, hold)
+        return await opening(self, wanted)
 
     monkeypatch.setattr(store, "open_attempt", second_fails)
     monkeypatch.setattr(store, "rates", away)

@@ -11,7 +11,7 @@ from gateway.settings.snapshot import Limits, StoreSettings
 from gateway.store import connect
 from gateway.store.base import (
     AttemptRow,
-    Hold,
+    Opening,
     Rates,
     RequestEnd,
     RequestRow,
@@ -111,16 +111,14 @@ class Books:
         }
         return AttemptRow(**{**given, **fields})
 
-    def hold(self, row: AttemptRow, limits: Limits = FREE, **fields: Any) -> Hold:
-        given = {
-            "key_id": "key_1",
-            "limits": limits,
-            "tokens": row.reserved_tokens,
-            "nano": row.reserved_nano,
-            "new_call": row.number == 1,
-            "lease_until": self.clock.at + 60,
-        }
-        return Hold(**{**given, **fields})
+    def opening(
+        self,
+        request: RequestRow | None,
+        row: AttemptRow,
+        limits: Limits = FREE,
+        key_id: str = "key_1",
+    ) -> Opening:
+        return Opening(request, row, key_id, limits, self.clock.at + 60)
 
     async def open(
         self, limits: Limits = FREE, *, tokens: int = 100, nano: int = 1000, **request: Any
@@ -128,17 +126,15 @@ class Books:
         """Begin a call with its first attempt."""
         call = self.request(**request)
         row = self.attempt(call.id, reserved_tokens=tokens, reserved_nano=nano)
-        hold = self.hold(row, limits, key_id=call.key_id)
-        return Ticket(row, await self.store.open_attempt(call, row, hold))
+        opening = self.opening(call, row, limits, call.key_id)
+        return Ticket(row, await self.store.open_attempt(opening))
 
     async def again(self, before: Ticket, limits: Limits = FREE, **row: Any) -> Ticket:
         """The next attempt of the same call."""
         number = before.attempt.number + 1
         given = {"number": number, "kind": "retry", **row}
         attempt = self.attempt(before.request_id, **given)
-        return Ticket(
-            attempt, await self.store.open_attempt(None, attempt, self.hold(attempt, limits))
-        )
+        return Ticket(attempt, await self.store.open_attempt(self.opening(None, attempt, limits)))
 
     async def settle(self, ticket: Ticket, *, last: bool = True, **fields: Any) -> None:
         """End an attempt, and its call unless it is not the ``last``."""

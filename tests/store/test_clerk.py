@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from adapters.canonical.faults import Fault
 from gateway.settings.snapshot import Limits
-from gateway.store.base import RequestEnd, RequestRow, Settlement
+from gateway.store.base import Opening, RequestEnd, RequestRow, Settlement
 from gateway.store.batch import Batch, _cut
-from gateway.store.entries import Close, Entry, Open
+from gateway.store.entries import Close, Entry
 from gateway.store.migrations import migrations
 from gateway.store.sqlite import clerk as clerks
 from gateway.store.sqlite.clerk import Clerk
@@ -53,7 +53,7 @@ class Story:
 
     def __init__(self) -> None:
         self.books = Books("sqlite:///none.db")
-        self.opens: list[Open] = []
+        self.opens: list[Opening] = []
         self.calls: list[RequestRow] = []
 
     def entry(self, kind: str, which: int, what: Any) -> Entry | None:
@@ -82,10 +82,11 @@ class Story:
             **ENDS[what],
         )
 
-    def _open(self, call: RequestRow, request: RequestRow | None, number: int, nano: int) -> Open:
+    def _open(
+        self, call: RequestRow, request: RequestRow | None, number: int, nano: int
+    ) -> Opening:
         row = self.books.attempt(call.id, number=number, reserved_nano=nano)
-        hold = self.books.hold(row, LIMITS, key_id=call.key_id)
-        self.opens.append(Open(request, row, hold))
+        self.opens.append(self.books.opening(request, row, LIMITS, call.key_id))
         return self.opens[-1]
 
 

@@ -388,7 +388,7 @@ async def test_a_doubled_id_spoils_no_other_call(books: Books) -> None:
 
     async def open_twice() -> None:
         row = books.attempt(twice.id)
-        await books.store.open_attempt(twice, row, books.hold(row))
+        await books.store.open_attempt(books.opening(twice, row))
 
     await open_twice()
     results = await asyncio.gather(

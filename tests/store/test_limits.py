@@ -8,23 +8,25 @@ from hypothesis import strategies as st
 
 from adapters.canonical.faults import Fault
 from gateway.settings.snapshot import Limits
-from gateway.store.base import Hold, RateState
+from gateway.store.base import RateState
 from gateway.store.limits import Account, Window
 from gateway.store.periods import day_of, day_text, month_end, month_of
 from tests.store.booking import NOON
 
 
-def hold(limits: Limits, tokens: int = 0, nano: int = 0, *, new_call: bool = True) -> Hold:
-    return Hold("key_1", limits, tokens, nano, new_call, NOON + 60)
+def hold(
+    limits: Limits, tokens: int = 0, nano: int = 0, *, new_call: bool = True
+) -> tuple[Limits, int, int, bool]:
+    return limits, tokens, nano, new_call
 
 
 def _sums(window: Window) -> tuple[int, int]:
     return window.requests, window.tokens
 
 
-def taken(account: Account, wanted: Hold, now: float) -> bool:
+def taken(account: Account, wanted: tuple[Limits, int, int, bool], now: float) -> bool:
     try:
-        account.take(wanted, now)
+        account.take(*wanted, now)
     except Fault:
         return False
     return True
@@ -87,17 +89,17 @@ def test_a_clock_that_goes_back_opens_no_closed_day() -> None:
 
 def test_the_longest_wait_is_told() -> None:
     account, limits = Account("key_1"), Limits(rpm=2, tpm=100)
-    account.take(hold(limits, tokens=60), NOON)
-    account.take(hold(limits, tokens=40), NOON + 30)
+    account.take(*hold(limits, tokens=60), NOON)
+    account.take(*hold(limits, tokens=40), NOON + 30)
     with pytest.raises(Fault) as refused:
-        account.take(hold(limits, tokens=80), NOON + 40)
+        account.take(*hold(limits, tokens=80), NOON + 40)
     assert (refused.value.data, refused.value.retry_after) == ({"limit": "tpm"}, 51.0)
 
 
 def test_a_retry_counts_tokens_and_money_but_no_call() -> None:
     account, limits = Account("key_1"), Limits(rpm=1, concurrent=1, tpm=100, nano_total=100)
-    account.take(hold(limits, 50, 50), NOON)
-    account.take(hold(limits, 50, 50, new_call=False), NOON)
+    account.take(*hold(limits, 50, 50), NOON)
+    account.take(*hold(limits, 50, 50, new_call=False), NOON)
     assert (account.in_flight, _sums(account.window), account.reserved_nano) == (1, (1, 100), 100)
     assert not taken(account, hold(limits, 1, 0, new_call=False), NOON)
     assert not taken(account, hold(Limits(nano_total=100), 0, 1, new_call=False), NOON)
@@ -116,18 +118,17 @@ def test_what_is_passed_at_a_glance_would_be_passed_after_a_close_look(
     limits: Limits, account: Account, used: tuple[int, int], asked: tuple[int, int, bool]
 ) -> None:
     tokens, nano, new_call = asked
-    wanted = hold(limits, tokens, nano, new_call=new_call)
     account.window = Window()
     account.window.add(int(NOON), *used)
     if account._surely_fits(limits, tokens, nano):
-        assert account._over_budget(wanted, NOON) is None
-        assert account._over_rate(wanted, NOON) is None
+        assert account._over_budget(limits, nano, NOON) is None
+        assert account._over_rate(limits, tokens, new_call, NOON) is None
 
 
 def test_unset_is_unlimited() -> None:
     account = Account("key_1")
     for _ in range(50):
-        account.take(hold(Limits(), 10**9, 10**15), NOON)
+        account.take(*hold(Limits(), 10**9, 10**15), NOON)
     assert account.in_flight == 50
     assert account.window.slots == {}, "what is not limited is not counted"
 
@@ -135,7 +136,7 @@ def test_unset_is_unlimited() -> None:
 def test_rates_are_told_for_what_is_limited() -> None:
     account = Account("key_1")
     assert account.rates(Limits(rpm=5), NOON) == {"requests": RateState(5, 5, 0.0)}
-    account.take(hold(Limits(rpm=5, tpm=10), 4), NOON)
+    account.take(*hold(Limits(rpm=5, tpm=10), 4), NOON)
     assert account.rates(Limits(rpm=5, tpm=10), NOON + 1) == {
         "requests": RateState(5, 4, 60.0),
         "tokens": RateState(10, 6, 60.0),
@@ -154,8 +155,8 @@ def test_a_window_survives_its_packing(slots: list[tuple[int, int, int]]) -> Non
 
 def test_tokens_are_corrected_only_while_they_count() -> None:
     account, limits = Account("key_1"), Limits(tpm=100)
-    account.take(hold(limits, 90), NOON)
-    account.take(hold(limits, 5), NOON + 10)
+    account.take(*hold(limits, 90), NOON)
+    account.take(*hold(limits, 5), NOON + 10)
     account.window.correct(int(NOON), 20 - 90)
     assert _sums(account.window) == (2, 25)
     account.advance(NOON + 65)
@@ -198,10 +199,10 @@ USD = 1_000_000_000
     ],
 )
 def test_a_refusal_over_money_says_how_much_is_there_and_how_much_is_wanted(
-    account: Account, wanted: Hold, says: str
+    account: Account, wanted: tuple[Limits, int, int, bool], says: str
 ) -> None:
     with pytest.raises(Fault) as refused:
-        account.take(wanted, NOON)
+        account.take(*wanted, NOON)
     assert refused.value.message == says
 
 
@@ -214,8 +215,8 @@ def test_a_refusal_over_money_says_how_much_is_there_and_how_much_is_wanted(
 )
 def test_a_refusal_over_a_rate_says_for_how_long(limits: Limits, tokens: int, says: str) -> None:
     account = Account("key_1")
-    account.take(hold(limits, tokens), NOON)
+    account.take(*hold(limits, tokens), NOON)
     with pytest.raises(Fault) as refused:
-        account.take(hold(limits, tokens), NOON + 10)
+        account.take(*hold(limits, tokens), NOON + 10)
     assert refused.value.message == says
     assert refused.value.retry_after == 51

@@ -10,15 +10,14 @@ from adapters.canonical.clock import Clock
 from gateway.settings.snapshot import Limits
 from gateway.store import statements
 from gateway.store.base import (
-    AttemptRow,
-    Hold,
+    Opening,
     Rates,
     RequestEnd,
     RequestRow,
     Settlement,
 )
 from gateway.store.books import Apply, Database
-from gateway.store.entries import Close, Open, never_sent
+from gateway.store.entries import Close, never_sent
 from gateway.store.jobs import Durability
 from gateway.store.limits import Account
 
@@ -31,16 +30,15 @@ class LedgerBook:
     _durability: Durability
 
     enter: Apply
-    """Enters ``Open``, ``Settlement`` and ``Close``."""
+    """Enters ``Opening``, ``Settlement`` and ``Close``."""
     renew_leases: Apply
     """Takes ``(attempt ids, lease)``."""
     settle_lapsed: Apply
     """Takes ``(leases that end before this, time of the settlement)``, answers a count."""
 
-    async def open_attempt(self, request: RequestRow | None, row: AttemptRow, hold: Hold) -> Rates:
-        entry = Open(request, row, hold)
-        undo = partial(self._unsent, entry)
-        future = self._db.write(self.enter, entry, self._durability, undo=undo)
+    async def open_attempt(self, opening: Opening) -> Rates:
+        undo = partial(self._unsent, opening)
+        future = self._db.write(self.enter, opening, self._durability, undo=undo)
         try:
             rates: Rates = await future
         except asyncio.CancelledError:
@@ -50,8 +48,8 @@ class LedgerBook:
             raise
         return rates
 
-    def _unsent(self, entry: Open) -> Settlement:
-        return never_sent(entry, self._clock.wall())
+    def _unsent(self, opening: Opening) -> Settlement:
+        return never_sent(opening, self._clock.wall())
 
     def settle_attempt(self, settlement: Settlement) -> asyncio.Future[None]:
         return self._db.write(self.enter, settlement, self._durability, must=True)

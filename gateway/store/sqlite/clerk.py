@@ -125,8 +125,7 @@ class Clerk:
         moved its time on, in memory alone."""
         for key_id in batch.refused.difference(batch.writes.accounts):
             del self._accounts[key_id]
-        for attempt in batch.begun:
-            self._attempts[attempt.call.id] = attempt
+        self._attempts.update(batch.begun)
 
 
 def _calls(

@@ -14,6 +14,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from itertools import repeat
 from operator import attrgetter
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -175,7 +176,7 @@ class Writer:
         except Empty:
             open_ = True
         room = min(len(self._queue), GROUP - len(group))
-        group += [self._queue.popleft() for _ in range(room)]
+        group += map(deque.popleft, repeat(self._queue, room))
         if self._queue:
             self._wakes.put(open_)
         return open_ or bool(self._queue), group
