@@ -12,7 +12,7 @@ from typing import Any
 
 from adapters.adapter import Way
 from adapters.canonical.completion import Completion
-from adapters.canonical.events import Failed, Finished
+from adapters.canonical.events import Failed
 from adapters.canonical.faults import Fault
 from adapters.canonical.stage import Pipe, Stage, prompt_sink, whole_sink
 from adapters.registry import DIALECTS
@@ -170,11 +170,6 @@ class _Attempting(Trying):
                 self._call.id,
                 fault.message,
             )
-
-    def _terminal(self, one: Try) -> Finished:
-        assert one.pumped is not None
-        assert isinstance(one.pumped.terminal, Finished)
-        return one.pumped.terminal
 
     def _moved_on(self) -> None:
         if self._repairs is not None:

@@ -107,9 +107,6 @@ class _Embedding(Trying):
         self.answer = answer
         return None
 
-    def _terminal(self, one: Try) -> Finished:
-        return _WELL
-
     def _moved_on(self) -> None:
         """Every target is asked the same."""
 

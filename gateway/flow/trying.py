@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 
-from adapters.canonical.events import Failed, Finished
+from adapters.canonical.events import Failed, Terminal
 from adapters.canonical.faults import Fault
 from adapters.wire.call import Timeouts
 from gateway.flow.books import Books
@@ -54,11 +54,8 @@ class Trying(ABC):
 
     @abstractmethod
     async def _perform(self, one: Try) -> Fault | None:
-        """Carry the try to its end; its fault, or ``None`` if the answer is whole."""
-
-    @abstractmethod
-    def _terminal(self, one: Try) -> Finished:
-        """The end of a try that went well."""
+        """Carry the try to its end; its fault, or ``None`` if the answer is whole, which then is
+        in ``one.pumped``."""
 
     @abstractmethod
     def _moved_on(self) -> None:
@@ -132,10 +129,11 @@ class Trying(ABC):
         """Settle the row, then give the outcome or the next step."""
         tries = self._tries
         if fault is None:
+            assert one.pumped is not None
             head = self._head(one, "ok") if one.head is None else one.head
             self._notes = head.attempts
             cost = await self._books.settle(one, None, tries.chain, last=True)
-            return self._outcome(one, self._terminal(one), head, cost), DONE
+            return self._outcome(one, one.pumped.terminal, head, cost), DONE
         if fault.phase == "total":
             fault = self._out_of_time(one, fault)
         head = self._head(one, fault.kind)
@@ -188,9 +186,7 @@ class Trying(ABC):
 
     # what is told of it
 
-    def _outcome(
-        self, one: Try, terminal: Finished | Failed, head: Head, cost: int | None
-    ) -> Outcome:
+    def _outcome(self, one: Try, terminal: Terminal, head: Head, cost: int | None) -> Outcome:
         return Outcome(
             terminal,
             one.gate.committed,
