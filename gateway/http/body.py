@@ -42,8 +42,10 @@ def plain(body: bytes, headers: Mapping[str, str], limit: int) -> bytes:
     """A body that is there, decompressed; see :func:`read_body`."""
     if len(body) > limit:
         raise _too_large(limit)
-    encoding = headers.get("content-encoding", "").strip().lower()
-    return _decompress(body, encoding, limit) if encoding else body
+    encoding = headers.get("content-encoding")
+    if encoding is None or not encoding.strip():
+        return body
+    return _decompress(body, encoding.strip().lower(), limit)
 
 
 async def read_raw(receive: Receive, headers: Mapping[str, str], limit: int) -> bytes:

@@ -9,6 +9,7 @@ from gateway.flow.tracing import OPERATIONS
 from gateway.http.exchange import Exchange
 from gateway.observe.lines import Access
 from gateway.observe.metrics import CallEnd
+from gateway.observe.traces import NO_SPAN
 from gateway.services.state import State
 
 
@@ -40,12 +41,15 @@ class Ending:
             if outcome.usage is not None:
                 written = outcome.usage.output
         alias, operation = call.alias.name, OPERATIONS[call.alias.kind]
-        told = (alias, operation, provider, status, kind, seconds, first, written)
-        call.runtime.metrics.call_ended(CallEnd(*told, call.request.stream), self._under_way)
+        stream = call.request.stream
+        end = CallEnd(alias, operation, provider, status, kind, seconds, first, written, stream)
+        call.runtime.metrics.call_ended(end, self._under_way)
         if self._state.logs.tells(status):
             self._state.logs.access(self._access(seconds, status, kind))
-        call.trace.span.set("http.response.status_code", status)
-        call.trace.span.end(kind or None)
+        span = call.trace.span
+        if span is not NO_SPAN:
+            span.set("http.response.status_code", status)
+            span.end(kind or None)
 
     def _access(self, seconds: float, status: int, kind: str) -> Access:
         call, outcome, exchange = self._call, self.outcome, self._exchange

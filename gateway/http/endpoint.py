@@ -52,7 +52,7 @@ class Endpoint(ABC):
         """
         keyring = self._state.keyring
         principal = keyring.principal(exchange.found(keyring.presented), now)
-        exchange.know()
+        exchange.know(self)
         return principal
 
     @abstractmethod

@@ -15,7 +15,7 @@ from adapters.canonical.faults import Fault
 from adapters.canonical.parts import Dialect
 from gateway.http.begun import Begun, begun
 from gateway.http.body import Receive, plain, read_body
-from gateway.http.known import decoded
+from gateway.http.known import App, decoded
 from gateway.http.line import line_of, lines, pairs
 from gateway.northbound.errors import envelope
 
@@ -75,11 +75,14 @@ class Exchange:
         """What ``make`` makes of the headers, which a head that came before need not be asked."""
         return make(self.headers) if self._known is None else self._known.found(make)
 
-    def know(self) -> None:
-        """Know the request's head when it comes again: by then nobody reads credentials, but for
-        what was :meth:`found` of them."""
-        if self._line is not None:
-            self._line.keep()
+    def know(self, door: App) -> None:
+        """Lead to ``door`` what comes with the same head again: by then nobody reads credentials,
+        but for what was :meth:`found` of them. Not the calls of a page, though: whether it may
+        read the answer is asked each time."""
+        known, line = self._known, self._line
+        if known is None or known.door is not None or line is None or "origin" in self.headers:
+            return
+        line.keep(known, door)
 
     def forget(self) -> None:
         """Let go of the request's headers: nobody asks again, and a stream may be open for long."""
@@ -114,6 +117,7 @@ class Exchange:
         """End the watch; the request is answered."""
         if self._line is not None:
             self._line.watch(None)
+            return
         if self._timer is not None:
             self._timer.cancel()
         if self._watcher is not None:

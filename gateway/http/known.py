@@ -8,12 +8,13 @@ is served.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from hashlib import sha256
 from secrets import token_bytes
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+App = Callable[..., Awaitable[None]]
 
 LONGEST = 1_900
 """Bytes of a head that is known again. Of longer data :mod:`hashlib` lets other threads run
@@ -56,16 +57,18 @@ def whole(data: bytes) -> Whole | None:
 class Known:
     """A head: its part of the ASGI scope, its headers as text, and what readers made of them.
 
+    ``door`` is the ASGI application that serves every request with this head, once that is known.
+
     :param scope: of a request with this head.
     """
 
-    __slots__ = ("_found", "digest", "headers", "kept", "scope")
+    __slots__ = ("_found", "digest", "door", "headers", "scope")
 
     def __init__(self, digest: bytes, scope: Mapping[str, Any]) -> None:
         self.digest = digest
         self.scope = {**scope}
         self.headers = decoded(scope["headers"])
-        self.kept = False
+        self.door: App | None = None
         self._found: dict[Callable[[Mapping[str, str]], Any], Any] = {}
 
     def again(self, server: Any, client: Any, state: Mapping[str, Any]) -> Any:
@@ -89,11 +92,11 @@ class KnownHeads:
         self._known: dict[bytes, Known] = {}
         self.find = self._known.get
 
-    def keep(self, known: Known) -> None:
+    def keep(self, known: Known, door: App) -> None:
         """Know it from now on, by what was found of it until now."""
         headers = [header for header in known.scope["headers"] if header[0] not in _ITS_OWN]
         known.scope["headers"], known.headers = headers, decoded(headers)
-        known.kept = True
+        known.door = door
         while len(self._known) >= MOST:
             del self._known[next(iter(self._known))]
         self._known[known.digest] = known

@@ -18,7 +18,7 @@ from uvicorn.protocols.http.httptools_impl import (
 )
 
 from gateway.http.held import HeadsHeld
-from gateway.http.known import Known, KnownHeads
+from gateway.http.known import App, Known, KnownHeads
 
 LINE = "gateway.line"
 """The extension of the ASGI scope that holds a request's :class:`Line`."""
@@ -101,11 +101,9 @@ class Line(RequestResponseCycle):
     def watch(self, left: Left | None) -> None:
         """Call ``left`` once the caller hangs up; ``None`` forgets it."""
         self._left = left
-        protocol = self._protocol
         if left is None:
-            if protocol.watched is self:
-                protocol.watched = None
             return
+        protocol = self._protocol
         protocol.watched = self
         protocol.flow.resume_reading()  # else the end of a connection goes unnoticed
         if protocol.held.is_closing():
@@ -125,10 +123,9 @@ class Line(RequestResponseCycle):
         self.message_event.clear()
         return body
 
-    def keep(self) -> None:
-        """Know this request's head when it comes again."""
-        if self.known is not None and not self.known.kept:
-            self._protocol.heads.keep(self.known)
+    def keep(self, known: Known, door: App) -> None:
+        """Know this request's head when it comes again, and who serves it."""
+        self._protocol.heads.keep(known, door)
 
     # the answer
 
@@ -181,7 +178,7 @@ class Line(RequestResponseCycle):
         self.message_event.set()
         if not self.keep_alive:
             self._protocol.held.close()
-        self.on_response()
+        self._protocol.on_response_complete()
 
 
 class Expecting(Line):

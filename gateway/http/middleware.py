@@ -26,7 +26,8 @@ INTERNAL = "The gateway made a mistake. It is logged under this request's id (x-
 
 class Front:
     """Gives each request an id, takes off the root path, and turns an unforeseen exception
-    into the error envelope instead of a dropped connection."""
+    into the error envelope instead of a dropped connection. A request whose head is known goes
+    straight to the door to which the layers led the first of its kind."""
 
     def __init__(self, app: App, clock: Clock, root_path: str = "") -> None:
         self._app = app
@@ -42,12 +43,13 @@ class Front:
         scope.setdefault("state", {})["request_id"] = request_id
         if self._root and scope["path"].startswith(self._root + "/"):
             scope["path"] = scope["path"].removeprefix(self._root)
-        signature = _signature(request_id, dialect_of(scope["path"]))
         line = line_of(scope)
-        signed = _Signed(send, signature) if line is None else line
-        signed.marks = signature
+        known = None if line is None else line.known
+        app = (None if known is None else known.door) or self._app
+        signed = _Signed(send) if line is None else line
+        signed.marks = _signature(request_id, dialect_of(scope["path"]))
         try:
-            await self._app(scope, receive, signed.send)
+            await app(scope, receive, signed.send)
         except Exception as error:
             log.exception("request %s failed", request_id, exc_info=error)
             if not signed.response_started:
@@ -89,9 +91,9 @@ class _Signed:
 
     __slots__ = ("_send", "marks", "response_started")
 
-    def __init__(self, send: Send, marks: bytes) -> None:
+    def __init__(self, send: Send) -> None:
         self._send = send
-        self.marks = marks
+        self.marks = b""
         self.response_started = False
 
     def send(self, message: MutableMapping[str, Any]) -> Awaitable[None]:

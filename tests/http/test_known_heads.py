@@ -9,6 +9,7 @@ import gc
 import json
 import random
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from functools import partial
 from itertools import accumulate, pairwise
 from typing import Any
@@ -35,8 +36,9 @@ class Echo:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         line = line_of(scope)
         assert line is not None
-        self.again += line.known is not None and line.known.kept
-        line.keep()
+        if line.known is not None:
+            self.again += line.known.door is not None
+            line.keep(line.known, self)
         body, more = b"", True
         while more:
             message = await receive()
@@ -71,7 +73,7 @@ async def echoing(app: Any, heads: KnownHeads) -> AsyncIterator[str]:
 class Forgetful(KnownHeads):
     """Knows nothing, so that everything is parsed."""
 
-    def keep(self, known: Known) -> None:
+    def keep(self, known: Known, door: Any) -> None:
         pass
 
 
@@ -207,7 +209,7 @@ def test_heads_are_told_apart_by_everything_but_their_length() -> None:
 def test_no_more_is_known_than_is_bounded() -> None:
     heads = KnownHeads()
     for number in range(MOST + 5):
-        heads.keep(Known(b"%d" % number, {"headers": [(b"a", b"b"), (b"cookie", b"c")]}))
+        heads.keep(Known(b"%d" % number, {"headers": [(b"a", b"b"), (b"cookie", b"c")]}), Echo())
     assert heads.find(b"4") is None
     newest = heads.find(b"%d" % (MOST + 4))
     assert newest is not None
@@ -245,7 +247,7 @@ ADMINS = {"authorization": f"Bearer {ADMIN}"}
 
 
 def kept() -> list[Known]:
-    return [one for one in gc.get_objects() if type(one) is Known and one.kept]
+    return [one for one in gc.get_objects() if type(one) is Known and one.door is not None]
 
 
 def known() -> int:
@@ -275,6 +277,19 @@ async def test_the_rest_of_a_refused_body_is_no_request_however_much_it_looks_li
             await wire.send(data)
             await asyncio.sleep(0.02)
     assert len(g.simulator.log) == 2
+
+
+async def test_whether_a_page_may_read_is_asked_each_time(g: Harness) -> None:
+    async with dialled(g.url) as wire:
+        for allowed in ("https://page.example", None, "https://page.example"):
+            cors = () if allowed is None else (allowed,)
+            server = replace(g.state.snapshot.server, cors=cors)
+            snapshot = replace(g.state.snapshot, server=server)
+            g.state.runtime = replace(g.state.runtime, snapshot=snapshot)
+            for _ in range(2):
+                await wire.send(post(asking("m-chat"), "Origin: https://page.example"))
+                answer = await wire.answer()
+                assert answer.headers.get("access-control-allow-origin") == allowed
 
 
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
