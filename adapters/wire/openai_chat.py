@@ -11,7 +11,7 @@ from typing import Any
 
 from adapters.canonical.events import Reason, Usage
 from adapters.canonical.parts import Dialect
-from adapters.wire.usage import Counts
+from adapters.wire.usage import MAX_TOKENS, Counts
 
 DIALECT: Dialect = "openai-chat"
 
@@ -25,8 +25,27 @@ def read_usage(raw: object) -> Usage | None:
     ``completion_tokens``. Some servers leave reasoning out of the latter: their
     ``total_tokens`` tells.
     """
-    if raw is None:
+    return None if raw is None else _plain_usage(raw) or _any_usage(raw)
+
+
+def _plain_usage(raw: Any) -> Usage | None:
+    """The counts where only totals came, all of them and in bounds; else ``None``."""
+    try:
+        prompt, output = raw["prompt_tokens"], raw["completion_tokens"]
+        total = raw["total_tokens"]
+    except (KeyError, TypeError):
         return None
+    if (
+        not (type(prompt) is type(output) is type(total) is int)
+        or not 0 <= prompt <= MAX_TOKENS >= output >= 0 <= total <= MAX_TOKENS
+        or raw.get("prompt_tokens_details")
+        or raw.get("completion_tokens_details")
+    ):
+        return None
+    return Usage(prompt, None, None, output, None, None, raw)
+
+
+def _any_usage(raw: object) -> Usage:
     counts = Counts(raw)
     prompt, output = counts.take("prompt_tokens"), counts.take("completion_tokens")
     total = counts.take("total_tokens")

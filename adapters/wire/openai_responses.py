@@ -26,7 +26,7 @@ from adapters.canonical.parts import (
     Url,
 )
 from adapters.wire import data_url
-from adapters.wire.usage import Counts
+from adapters.wire.usage import MAX_TOKENS, Counts
 
 DIALECT: Dialect = "openai-responses"
 
@@ -260,8 +260,26 @@ def usage_of(raw: object) -> Usage | None:
     """A usage object in disjoint classes. Cached and written tokens are parts of
     ``input_tokens``, reasoning is a part of ``output_tokens``; a part larger than its whole is
     clamped and marks the usage invalid."""
-    if raw is None:
+    return None if raw is None else _plain_usage(raw) or _any_usage(raw)
+
+
+def _plain_usage(raw: Any) -> Usage | None:
+    """The counts where only totals came, both of them and in bounds; else ``None``."""
+    try:
+        total, output = raw["input_tokens"], raw["output_tokens"]
+    except (KeyError, TypeError):
         return None
+    if (
+        not (type(total) is type(output) is int)
+        or not 0 <= total <= MAX_TOKENS >= output >= 0
+        or raw.get("input_tokens_details")
+        or raw.get("output_tokens_details")
+    ):
+        return None
+    return Usage(total, None, None, output, None, None, raw)
+
+
+def _any_usage(raw: object) -> Usage:
     counts = Counts(raw)
     total = counts.take("input_tokens")
     read = counts.part(total, "cached_tokens", "input_tokens_details")

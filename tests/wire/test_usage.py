@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from adapters.canonical.events import Usage
 from adapters.wire import anthropic_messages
+from adapters.wire.openai_chat import read_usage
 from adapters.wire.openai_responses import usage_of
 from adapters.wire.usage import MAX_TOKENS, Counts, count
 
@@ -59,6 +61,31 @@ def test_classes_are_disjoint_and_never_negative(raw: dict[str, object]) -> None
         assert usage.prompt == raw["input_tokens"]
     if usage.output is not None and usage.reasoning is not None:
         assert usage.reasoning <= usage.output
+
+
+GONE = object()
+EDGES = (0, 1, -1, MAX_TOKENS, MAX_TOKENS + 1, None, True, 1.0, "1", GONE)
+EMPTY = (GONE, None, {}, 0, "", False, True, "x")
+CHAT = ("prompt_tokens", "completion_tokens", "total_tokens")
+RESPONSES = ("input_tokens", "output_tokens")
+
+
+@pytest.mark.parametrize(
+    ("read", "names", "details"),
+    [
+        (read_usage, CHAT, ("prompt_tokens_details", "completion_tokens_details")),
+        (usage_of, RESPONSES, ("input_tokens_details", "output_tokens_details")),
+    ],
+)
+def test_totals_alone_say_what_they_say_beside_details(
+    read: Any, names: tuple[str, ...], details: tuple[str, ...]
+) -> None:
+    for values in itertools.product(*(EDGES for _ in names), EMPTY):
+        told = zip((*names, details[0]), values, strict=True)
+        counts = {name: value for name, value in told if value is not GONE}
+        beside = {**counts, **{name: {"another": 1} for name in details}}
+        assert replace(read(counts), raw=None) == replace(read(beside), raw=None), counts
+        assert read(counts).raw is counts
 
 
 # ------------------------------------------------------------------- Anthropic's iterations
