@@ -135,15 +135,14 @@ def usage_object(usage: Usage | None) -> dict[str, Any]:
     """A usage object for counts of any origin. The two counts that the protocol requires are 0
     where unknown; every other unknown count is left out."""
     known = usage if usage is not None else Usage()
-    optional = {
-        "cache_creation_input_tokens": known.cache_write,
-        "cache_read_input_tokens": known.cache_read,
-    }
     written: dict[str, Any] = {
         "input_tokens": known.input or 0,
         "output_tokens": known.output or 0,
-        **{name: count for name, count in optional.items() if count is not None},
     }
+    if known.cache_write is not None:
+        written["cache_creation_input_tokens"] = known.cache_write
+    if known.cache_read is not None:
+        written["cache_read_input_tokens"] = known.cache_read
     if known.cache_write is not None and known.cache_write_1h is not None:
         written["cache_creation"] = {
             "ephemeral_5m_input_tokens": known.cache_write - known.cache_write_1h,

@@ -12,11 +12,12 @@ from typing import Any
 from adapters.canonical.completion import Completion
 from adapters.canonical.events import Finished, Verbatim
 from adapters.canonical.parts import NO_EXTRAS, Text
-from adapters.wire.openai_responses import DIALECT, item_extras, rest, usage_of
+from adapters.wire.openai_responses import AROUND, DIALECT, item_extras, rest, usage_of
 
 TOLD = frozenset({"id", "object", "created_at", "model", "output", "usage", "status"})
 """Fields of a response that have a canonical word; the others are extras."""
 
+_ITEM = {"type", "id", "status", "role", "content"}
 _PART = {"type", "text", "annotations", "logprobs"}
 _NOTHING: tuple[Any, ...] = (None, [])
 
@@ -43,11 +44,13 @@ def straight(response: Mapping[str, Any], verbatim: Verbatim | None) -> Completi
         return None
     created = response.get("created_at")
     extras = NO_EXTRAS if response.keys() <= TOLD else rest(response, *TOLD)
+    bare = item.keys() == _ITEM
+    around = {AROUND: {"id": item["id"]}} if bare else item_extras(item, NO_EXTRAS)
     return Completion(
         name,
         model,
         int(created) if isinstance(created, int | float) else None,
-        (Text(text, (), item_extras(item, NO_EXTRAS)),),
+        (Text(text, (), around),),
         (0,),
         {},
         usage_of(response.get("usage")),

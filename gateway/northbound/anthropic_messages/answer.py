@@ -73,13 +73,10 @@ def own_extras(extras: Mapping[str, Any], dialect: Dialect | None) -> Mapping[st
 
 def is_shown(part: Part) -> bool:
     """Whether the protocol has a block for ``part``; foreign opaque ones have none."""
-    match part:
-        case Opaque():
-            return part.dialect == NAME
-        case Text() | Refusal() | Thinking() | ToolCall():
-            return True
-        case _:
-            return False
+    return isinstance(part, _WORDS) or (isinstance(part, Opaque) and part.dialect == NAME)
+
+
+_WORDS = (Text, Refusal, Thinking, ToolCall)
 
 
 def block(part: Part, *, own: bool) -> Block:
