@@ -131,7 +131,7 @@ class Books:
             self._closed = True
         self._tell(one, fault, settled, now)
         runtime.leases.discard(one.id)
-        await shielded(runtime.store.settle_attempt(settled))
+        await runtime.store.settle_attempt(settled)
         return settled.cost_nano
 
     async def cancelled(self, one: Try, chain: Sequence[Fault]) -> None:

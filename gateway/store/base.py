@@ -222,7 +222,8 @@ class Store(ResponseBook, IdempotencyBook, PromptBook, RunBook, SealBook, Protoc
 
     def settle_attempt(self, settlement: Settlement) -> asyncio.Future[None]:
         """Settle once; a second settlement of the same attempt changes nothing. It is under way
-        when this returns, and committed when the future is done."""
+        when this returns, and committed when the future is done. Who waits for that hears of a
+        cancellation only then, or after :data:`gateway.store.jobs.PATIENCE`."""
         ...
 
     async def record_refusal(self, request: RequestRow, end: RequestEnd) -> None:

@@ -28,6 +28,18 @@ PAUSE = 0.25
 """Seconds between two tries of what could not be written."""
 
 
+class Lasting(asyncio.Future[Any]):
+    """The outcome of what must be written. Who is cancelled while waiting for it hears of that
+    when it is written, or :data:`PATIENCE` later: a task whose wait can't be cancelled is told
+    after it (fault kind K19)."""
+
+    def cancel(self, msg: Any | None = None) -> bool:
+        """Not now."""
+        if not self.done():
+            self.get_loop().call_later(PATIENCE, super().cancel, msg)
+        return False
+
+
 class Job(NamedTuple):
     """One entry on its way to the database.
 

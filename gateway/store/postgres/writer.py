@@ -28,6 +28,7 @@ from gateway.store.jobs import (
     Committed,
     Durability,
     Job,
+    Lasting,
     Outcome,
     answer,
     parts,
@@ -118,7 +119,8 @@ class Writer:
             raise unavailable(None, "write")
         if not must and len(self._queue) >= QUEUE:
             raise unavailable(None, "queue")
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        future = Lasting(loop=loop) if must else loop.create_future()
         self._queue.append(Job(apply, entry, durability, must, undo, future, time.monotonic()))
         self._work.set()
         return future

@@ -31,6 +31,7 @@ from gateway.store.jobs import (
     Committed,
     Durability,
     Job,
+    Lasting,
     Outcome,
     answer,
     parts,
@@ -135,7 +136,7 @@ class Writer:
             raise unavailable(None, "write")
         if not must and len(self._queue) >= QUEUE:
             raise unavailable(None, "queue")
-        future: asyncio.Future[Any] = loop.create_future()
+        future = Lasting(loop=loop) if must else loop.create_future()
         self._queue.append(Job(apply, entry, durability, must, undo, future, time.monotonic()))
         if not self._at_work:
             self._at_work = True
