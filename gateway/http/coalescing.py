@@ -8,6 +8,7 @@ of its end. Must not know what is served.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote
 
@@ -79,10 +80,9 @@ class Coalescing(Connection):
         else:
             self._idle_since = None
             self.scope = known.again(self.server, self.client, self.app_state)
-            line = Line(self, keep_alive=True)
-            line.known, line.body, line.more_body = known, sent[1], False
-            line.message_event.set()
-            self.serve(line, self.app)
+            self.cycle = self.serving = line = Line(self, keep_alive=True, body=sent[1])
+            line.known = known
+            self._start_asgi_task(line, self.app)
 
     def _note(self, sent: Whole) -> None:
         """What was just read may have been the one request that it looked like."""
@@ -145,7 +145,8 @@ class Coalescing(Connection):
         scope["http_version"] = version
         scope["path"], scope["raw_path"], scope["query_string"] = _parsed(self.url)
         self.headers = _UNHEARD  # what comes behind the body is no header (RFC 9110, section 6.5.1)
-        kind, keep_alive = Line, parser.should_keep_alive()
+        kind: Callable[..., Line] = Line
+        keep_alive = parser.should_keep_alive()
         if version != "1.1":
             kind, keep_alive = Unframed, False
         elif self.expect_100_continue:

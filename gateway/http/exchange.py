@@ -73,7 +73,8 @@ class Exchange:
 
     def found(self, make: Callable[[Mapping[str, str]], T]) -> T:
         """What ``make`` makes of the headers, which a head that came before need not be asked."""
-        return make(self.headers) if self._known is None else self._known.found(make)
+        found: T = make(self.headers) if self._known is None else self._known.found[make]
+        return found
 
     def know(self, door: App) -> None:
         """Lead to ``door`` what comes with the same head again: by then nobody reads credentials,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from gateway.flow.context import Head
 
@@ -27,7 +28,7 @@ RATES = {
 
 def head_lines(head: Head) -> bytes:
     """``x-gateway-*`` and ``x-ratelimit-*`` for ``head``."""
-    told = _listed(b"x-gateway-attempts", map(str, head.attempts)) if head.attempts else b""
+    told = _attempts(", ".join(map(str, head.attempts))) if head.attempts else b""
     if head.dropped:
         told += _listed(b"x-gateway-dropped", dict.fromkeys(head.dropped))
     if head.adjusted:
@@ -42,6 +43,12 @@ def head_lines(head: Head) -> bytes:
             if state is not None:
                 told += lines % state
     return told
+
+
+@lru_cache
+def _attempts(told: str) -> bytes:
+    """Most calls end at the first try, so there are as many of these as deployments."""
+    return _listed(b"x-gateway-attempts", [told])
 
 
 def _listed(name: bytes, values: Iterable[str]) -> bytes:

@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from hashlib import sha256
 from secrets import token_bytes
-from typing import Any, TypeVar
+from typing import Any
 
-T = TypeVar("T")
 App = Callable[..., Awaitable[None]]
 
 LONGEST = 1_900
@@ -27,6 +26,9 @@ CREDENTIALS = frozenset({b"authorization", b"x-api-key", b"proxy-authorization",
 
 _ITS_OWN = CREDENTIALS | {b"content-length"}
 """Headers that are not kept."""
+
+_ONE_REQUESTS = frozenset({"server", "client", "state", "extensions"})
+"""What another request's scope has of its own."""
 
 _LENGTH, _SMALL = b"\r\nContent-Length: ", b"\r\ncontent-length: "
 _SALT = token_bytes(32)
@@ -54,33 +56,40 @@ def whole(data: bytes) -> Whole | None:
     return sha256(head).digest(), data[end:]
 
 
+class Found(dict[Callable[[Mapping[str, str]], Any], Any]):
+    """What readers make of some headers, by who made it: it is made once."""
+
+    __slots__ = ("headers",)
+
+    def __init__(self, headers: Mapping[str, str]) -> None:
+        super().__init__()
+        self.headers = headers
+
+    def __missing__(self, make: Callable[[Mapping[str, str]], Any]) -> Any:
+        made = self[make] = make(self.headers)
+        return made
+
+
 class Known:
-    """A head: its part of the ASGI scope, its headers as text, and what readers made of them.
+    """A head: its part of the ASGI scope, its headers as text, and what was found of them.
 
     ``door`` is the ASGI application that serves every request with this head, once that is known.
 
     :param scope: of a request with this head.
     """
 
-    __slots__ = ("_found", "digest", "door", "headers", "scope")
+    __slots__ = ("digest", "door", "found", "headers", "scope")
 
     def __init__(self, digest: bytes, scope: Mapping[str, Any]) -> None:
         self.digest = digest
-        self.scope = {**scope}
+        self.scope = {name: scope[name] for name in scope if name not in _ONE_REQUESTS}
         self.headers = decoded(scope["headers"])
         self.door: App | None = None
-        self._found: dict[Callable[[Mapping[str, str]], Any], Any] = {}
+        self.found = Found(self.headers)
 
     def again(self, server: Any, client: Any, state: Mapping[str, Any]) -> Any:
         """The scope of another request, on another connection maybe."""
         return {**self.scope, "server": server, "client": client, "state": {**state}}
-
-    def found(self, make: Callable[[Mapping[str, str]], T]) -> T:
-        """What ``make`` makes of the headers; it is called for the first of these requests."""
-        if make not in self._found:
-            self._found[make] = make(self.headers)
-        made: T = self._found[make]
-        return made
 
 
 class KnownHeads:
@@ -95,7 +104,8 @@ class KnownHeads:
     def keep(self, known: Known, door: App) -> None:
         """Know it from now on, by what was found of it until now."""
         headers = [header for header in known.scope["headers"] if header[0] not in _ITS_OWN]
-        known.scope["headers"], known.headers = headers, decoded(headers)
+        known.scope["headers"] = headers
+        known.headers = known.found.headers = decoded(headers)
         known.door = door
         while len(self._known) >= MOST:
             del self._known[next(iter(self._known))]

@@ -61,6 +61,8 @@ class Line(RequestResponseCycle):
     ``known`` is what is known of the request's head; ``body`` what has come of its body, a
     :class:`bytearray` once it came in more than one piece. ``marks`` are :func:`lines` of every
     answer, whatever its door says.
+
+    :param body: the request's, where all of it is there.
     """
 
     body: Any = b""
@@ -75,13 +77,17 @@ class Line(RequestResponseCycle):
     expected_content_length = 0
     _left: Left | None = None
 
-    def __init__(self, protocol: Connection, *, keep_alive: bool) -> None:
-        self.scope = protocol.scope
+    def __init__(
+        self, protocol: Connection, *, keep_alive: bool, body: bytes | None = None
+    ) -> None:
+        self.scope = scope = protocol.scope
         self.flow = protocol.flow
         self.keep_alive = keep_alive
-        self.message_event = Rung()
+        self.message_event = Rung(rung=body is not None)
         self._protocol = protocol
-        self.scope["extensions"] = {LINE: self}  # type: ignore[dict-item]
+        scope["extensions"] = {LINE: self}  # type: ignore[dict-item]
+        if body is not None:
+            self.body, self.more_body = body, False
 
     def __getattr__(self, name: str) -> Any:
         """What only ASGI's messages need is the connection's own matter."""
@@ -105,7 +111,8 @@ class Line(RequestResponseCycle):
             return
         protocol = self._protocol
         protocol.watched = self
-        protocol.flow.resume_reading()  # else the end of a connection goes unnoticed
+        if self.flow.read_paused:  # else the end of a connection goes unnoticed
+            self.flow.resume_reading()
         if protocol.held.is_closing():
             protocol.loop.call_soon(self.tell_left)
 

@@ -240,6 +240,7 @@ async def test_a_key_is_asked_for_each_time_and_kept_nowhere(g: Harness) -> None
         assert (await wire.answer()).error() == (401, "invalid_api_key")
         texts = [repr((one.scope, one.headers)) for one in kept()]
     assert texts
+    assert not [one for one in kept() if "extensions" in one.scope], "it holds a connection"
     assert not [text for text in texts if key in text or KEY in text]
 
 
