@@ -12,7 +12,7 @@ from dataclasses import field, replace
 from functools import lru_cache
 from itertools import repeat
 from operator import itemgetter, mul, sub
-from typing import Any, NamedTuple
+from typing import Any
 
 from adapters.adapter import Pumped
 from adapters.canonical.events import Finished, Usage
@@ -95,7 +95,8 @@ class Try:
     pause: float = field(default=0.0, init=False)
 
 
-class Consumed(NamedTuple):
+@record(frozen=True, slots=True)
+class Consumed:
     """What an attempt used: tokens, whose numbers they are, and the price."""
 
     usage: Usage
@@ -159,7 +160,8 @@ def settlement(
     Rows are filled by position: in 28 keywords went more time than in all that they named.
     """
     prepared, meter = one.prepared, one.meter
-    usage, source, nano = consumed(prepared, meter, fault)
+    used = consumed(prepared, meter, fault)
+    usage, nano = used.usage, used.nano
     started, first, terminal = one.marks["opened"], meter.first_content, meter.terminal
     status = status_of(fault, meter, committed=one.gate.committed)
     upstream_status, upstream_request_id = _answered(one.pumped, fault)
@@ -169,7 +171,7 @@ def settlement(
         call.id,
         call.runtime.clock.wall(),
         status,
-        source,
+        used.source,
         usage.prompt,
         usage.output,
         usage.cache_read,

@@ -181,14 +181,16 @@ class Batch:
         return results
 
     def _open(self, opening: Opening) -> Rates | Fault:
-        request, row, key_id, limits, lease = opening
+        request, row, key_id = opening.request, opening.row, opening.key_id
         account, new_call = self._accounts[key_id], request is not None
         try:
-            rates = account.take(limits, row.reserved_tokens, row.reserved_nano, new_call, row.at)
+            rates = account.take(
+                opening.limits, row.reserved_tokens, row.reserved_nano, new_call, row.at
+            )
         except Fault as refusal:
             self.refused.add(key_id)
             return refusal
-        writes, day = self.writes, account.day
+        writes, day, lease = self.writes, account.day, opening.lease_until
         writes.accounts[key_id] = account
         if request is not None:
             writes.requests.append((*request, lease, new_call))
@@ -205,8 +207,8 @@ class Batch:
             attempt = attempts.pop(end.attempt_id, None)
             if attempt is None:
                 continue
-            row, call, day, holds_slot, call_open = attempt
-            ends_call = end.request is not None and call_open and call.id not in self._ended
+            row, call, day = attempt.row, attempt.call, attempt.day
+            ends_call = end.request is not None and attempt.call_open and call.id not in self._ended
             amounts = _amounts(end, row.reserved_nano, ends_call)
             if min(amounts) < 0:
                 end = _unknown(end)
@@ -224,7 +226,7 @@ class Batch:
             elif ends_call:
                 self._ended.add(call.id)
                 writes.closed.append((*end.request, end.ended_at, call.id))
-                if holds_slot:
+                if attempt.holds_slot:
                     account.release_call()
 
     def _close(self, entry: Close) -> None:

@@ -63,13 +63,14 @@ class Clerk:
         """Enter a group's entries in the ledger."""
         self._look(conn)
         results: list[Rates | Fault | None] = []
+        write = conn.cursor().executemany  # one for all: making it costs more than a row
         for batch in batches(entries):
             attempts = self._open_attempts(conn, batch)
             known, calls = _calls(conn, batch.request_ids)
             batch.load(attempts, calls, known)
             results += batch.decide(self._their_accounts(conn, batch.key_ids))
             for statement, values in batch.writes.statements():
-                conn.executemany(statement, values)
+                write(statement, values)
             self._remember(batch)
         return results
 
