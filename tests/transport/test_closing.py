@@ -399,7 +399,7 @@ async def test_a_connection_that_was_free_for_too_long_is_not_used(
     raw_provider.script = lambda connection: connection.send(OK)
     await consume(exchange_of(transport))
     (handler,) = transport.peer()._idle
-    handler.since -= KEEP_ALIVE
+    handler.since -= KEEP_ALIVE + 0.01
     await consume(exchange_of(transport))
     assert raw_provider.connections == 2
     await until(lambda: raw_provider.open == 1)
