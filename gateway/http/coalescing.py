@@ -91,7 +91,7 @@ class Coalescing(Connection):
         if not alone or line.response_complete or not line.keep_alive:
             return
         digest, body = sent
-        if not line.more_body and line.body == body:
+        if not line.more_body and line.body == body and self.heads.seen(digest):
             line.known = Known(digest, line.scope)
 
     def _read(self, data: bytes) -> None:

@@ -89,6 +89,9 @@ class Exchange:
         """Let go of the request's headers: nobody asks again, and a stream may be open for long."""
         self.headers = {}
         self.scope["headers"] = []
+        self._known = None
+        if self._line is not None:
+            self._line.known = None
 
     # the watch
 

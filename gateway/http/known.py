@@ -22,6 +22,9 @@ meanwhile; getting the turn back takes longer than to parse."""
 MOST = 256
 """Heads that a server knows."""
 
+MOST_SEEN = 2_000
+"""Heads of which it knows that they have come."""
+
 CREDENTIALS = frozenset({b"authorization", b"x-api-key", b"proxy-authorization", b"cookie"})
 
 _ITS_OWN = CREDENTIALS | {b"content-length"}
@@ -95,11 +98,22 @@ class Known:
 class KnownHeads:
     """The heads that one server knows, the oldest first. ``find`` gives the one with a digest."""
 
-    __slots__ = ("_known", "find")
+    __slots__ = ("_known", "_seen", "find")
 
     def __init__(self) -> None:
         self._known: dict[bytes, Known] = {}
+        self._seen: set[bytes] = set()
         self.find = self._known.get
+
+    def seen(self, digest: bytes) -> bool:
+        """Whether a head has come before. Many never come again, because they hold a trace's id:
+        to keep those would cost more than to parse them."""
+        if digest in self._seen:
+            return True
+        if len(self._seen) >= MOST_SEEN:
+            self._seen.clear()
+        self._seen.add(digest)
+        return False
 
     def keep(self, known: Known, door: App) -> None:
         """Know it from now on, by what was found of it until now."""

@@ -18,7 +18,7 @@ import pytest
 import uvicorn
 
 from gateway.http.heads import BoundedHeads
-from gateway.http.known import CREDENTIALS, LONGEST, MOST, Known, KnownHeads, whole
+from gateway.http.known import CREDENTIALS, LONGEST, MOST, MOST_SEEN, Known, KnownHeads, whole
 from gateway.http.line import line_of
 from gateway.http.server import listening
 from tests.harness import ADMIN, KEY, Harness
@@ -149,7 +149,7 @@ async def test_what_is_known_is_served_as_what_is_parsed() -> None:
             ]
             parsed = await answers(slow, sent, waits=True)
             ports = [url.rpartition(":")[2].encode() for url in (fast, slow)]
-            for _ in range(2):
+            for _ in range(3):
                 known = await answers(fast, sent, waits=True)
                 assert [told.replace(*ports) for told in known] == parsed, sent
     assert parsing.again == 0
@@ -208,6 +208,10 @@ def test_heads_are_told_apart_by_everything_but_their_length() -> None:
 
 def test_no_more_is_known_than_is_bounded() -> None:
     heads = KnownHeads()
+    for number in range(3 * MOST_SEEN):
+        assert not heads.seen(b"%d" % number)
+        assert heads.seen(b"%d" % number)
+    assert sum(heads.seen(b"%d" % number) for number in range(2 * MOST_SEEN)) < MOST_SEEN
     for number in range(MOST + 5):
         heads.keep(Known(b"%d" % number, {"headers": [(b"a", b"b"), (b"cookie", b"c")]}), Echo())
     assert heads.find(b"4") is None
