@@ -7,7 +7,7 @@ relayed, because no chat provider writes this shape.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, ClassVar, Required
 
 from pydantic import ConfigDict, Discriminator, Field, Tag, TypeAdapter, with_config
@@ -203,22 +203,28 @@ class LegacyLogprobs:
     def __init__(self, offset: int) -> None:
         self._offset = offset
 
-    def columns(self, tokens: Any) -> dict[str, Any]:
-        """The ``logprobs`` object for the next ``tokens``."""
+    def columns(self, tokens: Iterable[Any]) -> dict[str, Any] | None:
+        """The ``logprobs`` object for the next ``tokens``, if there are any."""
         columns: dict[str, Any] = {
             "tokens": [],
             "token_logprobs": [],
             "top_logprobs": [],
             "text_offset": [],
         }
-        for token in tokens:
+        for token in _tokens(tokens):
             columns["tokens"].append(token["token"])
-            columns["token_logprobs"].append(token["logprob"])
-            best = token.get("top_logprobs") or ()
-            columns["top_logprobs"].append({item["token"]: item["logprob"] for item in best})
+            columns["token_logprobs"].append(token.get("logprob"))
+            best = _tokens(token.get("top_logprobs"))
+            columns["top_logprobs"].append({item["token"]: item.get("logprob") for item in best})
             columns["text_offset"].append(self._offset)
             self._offset += len(token["token"])
-        return columns
+        return columns if columns["tokens"] else None
+
+
+def _tokens(given: Any) -> list[Mapping[str, Any]]:
+    """Those of ``given`` that are tokens; whatever else a provider sends there has no column."""
+    entries = given if isinstance(given, list | tuple) else ()
+    return [one for one in entries if isinstance(one, dict) and isinstance(one.get("token"), str)]
 
 
 def _outer(id: str, created: int, model: str) -> dict[str, Any]:
@@ -254,7 +260,7 @@ def _choice(completion: Completion, number: int, echo: str, reason: str) -> dict
     return {
         "text": "".join(texts),
         "index": number,
-        "logprobs": LegacyLogprobs(len(echo)).columns(tokens) if tokens else None,
+        "logprobs": LegacyLogprobs(len(echo)).columns(tokens),
         "finish_reason": reason,
     }
 
@@ -288,7 +294,8 @@ class StreamEncoder:
                 return self._open(choice)
             case PartAnnotated(index=index, key="logprobs") if index in self._texts:
                 choice = self._texts[index]
-                return self._chunk(choice, "", self._logprobs[choice].columns(event.value))
+                columns = self._logprobs[choice].columns(event.value)
+                return self._chunk(choice, "", columns) if columns else b""
             case UsageReported():
                 self._usage = event.usage
             case Started():

@@ -152,6 +152,34 @@ def test_stream_and_body_say_the_same():
     assert [columns["text_offset"] for columns in streamed] == [[4], [6]]
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        *("text", 5, None, ["x"], {}, {"logprob": -1.0}, {"token": 5, "logprob": -1.0}),
+        {"token": None, "logprob": -1.0},
+    ],
+)
+def test_what_is_no_token_has_no_column(odd):
+    events = [*EVENTS[:8], PartAnnotated(1, "logprobs", [odd]), *EVENTS[8:]]
+    assert stream(events, Finished("stop")) == stream(EVENTS, Finished("stop"))
+    envelope = Envelope("cmpl-1", 1, "alias")
+    bodies = [COMPLETIONS.whole(fold([*e, Finished("stop")]), envelope) for e in (events, EVENTS)]
+    assert bodies[0] == bodies[1]
+
+
+@pytest.mark.parametrize("best", [None, 5, "ab", [5], [{"logprob": -1.0}], [{"token": ["x"]}]])
+def test_a_token_without_a_number_and_odd_rivals_keeps_its_place(best):
+    event = PartAnnotated(1, "logprobs", [{"token": "ab", "top_logprobs": best}])
+    finished = fold([*EVENTS[1:7], event, PartEnded(1), Finished("stop")])
+    body = json.loads(COMPLETIONS.whole(finished, Envelope("cmpl-1", 1, "alias")))
+    assert body["choices"][0]["logprobs"] == {
+        "tokens": ["ab"],
+        "token_logprobs": [None],
+        "top_logprobs": [{}],
+        "text_offset": [0],
+    }
+
+
 @pytest.mark.parametrize("reason", WRITTEN_REASONS)
 def test_the_reasons_are_the_three_of_the_protocol(reason):
     (choice,) = json.loads(stream(EVENTS, Finished(reason))[-2][6:])["choices"]
