@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import itertools
 import json
 import os
 import struct
@@ -279,6 +280,37 @@ def test_text_alone_weighs_as_it_does_beside_what_is_none(texts: list[str], fami
 def test_more_text_never_counts_less(first: str, second: str) -> None:
     family = FAMILIES["openai"]
     assert count(f"{first} {second}", family) >= count(first, family) - 1e-9
+
+
+def walked(data: bytes) -> tuple[int, ...]:
+    """What ``features`` finds, by a walk from byte to byte."""
+    text = data.decode("latin-1")  # so that no byte above ASCII is a letter, digit or space
+    text = "".join(one if one < "\x80" else "\x80" for one in text)
+    pairs = list(itertools.pairwise("\x0b" + text))
+    words = sum(one.isspace() and not two.isspace() for one, two in pairs)
+    humps = sum(one.islower() and two.isupper() for one, two in pairs)
+    mixed = sum(
+        (one.isalpha(), two.isalpha()) == (two.isdigit(), one.isdigit())
+        for one, two in pairs
+        if one.isalnum()
+    )
+    return (
+        *(sum(data.count(byte) for byte in members) for _, members in CLASSES),
+        words,
+        humps,
+        mixed,
+    )
+
+
+@given(
+    st.text(
+        st.characters(codec="utf-8", categories=["L", "N", "P", "Z", "S"])
+        | st.sampled_from("\t\n\r aB1"),
+        max_size=60,
+    )
+)
+def test_features_are_what_a_walk_from_byte_to_byte_finds(text: str) -> None:
+    assert features(text.encode()) == walked(text.encode())
 
 
 def test_the_table_is_whole() -> None:
