@@ -71,8 +71,7 @@ class AttemptRow(NamedTuple):
     price_table: str
 
 
-@record(frozen=True, slots=True)
-class Opening:
+class Opening(NamedTuple):
     """An attempt that wants to begin: its rows, and the limits that it has to keep.
 
     ``request`` is given with a call's first attempt; only that one takes the limits of whole

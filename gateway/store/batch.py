@@ -12,15 +12,18 @@ can be taken at once.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import field
-from operator import attrgetter
+from functools import partial
+from itertools import chain, compress, repeat
+from operator import attrgetter, is_, itemgetter
 from typing import Any
 
 from adapters.canonical.faults import Fault
 from adapters.canonical.record import record
 from gateway.store import rows, statements
-from gateway.store.base import Opening, Rates, RequestRow, Settlement
+from gateway.store.base import Opening, Rates, Settlement
 from gateway.store.entries import Attempt, Call, Close, Entry
 from gateway.store.limits import Account
 from gateway.store.periods import day_of
@@ -30,40 +33,47 @@ BETWEEN_ATTEMPTS = 120.0
 
 Row = tuple[Any, ...]
 
-_NOTHING = dict.fromkeys(rows.ROLLUP_SUMS, 0)
-CALL_ENDED = tuple({**_NOTHING, "requests": 1}.values())
+_NOTHING = dict.fromkeys([*rows.ROLLUP_SUMS, "reserved_nano", "slots"], 0)
+"""What is summed up for each line of the daily roll-up; the last two are given back to the key's
+account."""
+CALL_ENDED = {**_NOTHING, "requests": 1}
 """What a call that ends outside of any attempt adds to the sums."""
 CALL_REFUSED = tuple({**_NOTHING, "requests": 1, "refused": 1}.values())
+
+Line = tuple[int, tuple[Any, ...], str, str]
+"""A line of the daily roll-up: the day, who paid, and which provider's model, if one was asked."""
+
+_payer = attrgetter("project", "key_id", "alias", "prompt", "key_name")
+_USED = Settlement._fields.index("input_tokens"), Settlement._fields.index("cost_nano")
+_used = itemgetter(slice(*_USED))
+_priced = itemgetter(slice(_USED[0], _USED[1] + 1))
+_known = partial(filter, None)
+"""Of some numbers those that are known, and not zero."""
 
 
 @record(slots=True)
 class Writes:
     """Rows to write, in the order of the columns in ``rows``; ``kept`` are pairs of a new lease and
-    a call's id. ``rollups`` holds what is added to one line of the daily roll-up."""
+    a call's id."""
 
     requests: list[Row] = field(default_factory=list)
     attempts: list[Row] = field(default_factory=list)
     settled: list[Row] = field(default_factory=list)
     closed: list[Row] = field(default_factory=list)
     kept: list[tuple[float, str]] = field(default_factory=list)
-    rollups: dict[Row, list[tuple[int, ...]]] = field(default_factory=dict)
+    rollups: list[Row] = field(default_factory=list)
     accounts: dict[str, Account] = field(default_factory=dict)
 
     def statements(self) -> Iterator[tuple[str, list[Row]]]:
         """Each statement with its rows, in the order in which everybody writes them."""
-        rollups = [
-            (*line, *map(sum, zip(*amounts, strict=True)))
-            for line, amounts in sorted(self.rollups.items())
-        ]
-        accounts = [account.values() for account in self.accounts.values()]
         for statement, values in (
             (statements.ADD_REQUEST, self.requests),
             (statements.ADD_ATTEMPT, self.attempts),
             (statements.SETTLE, self.settled),
             (statements.KEEP, self.kept),
             (statements.CLOSE, self.closed),
-            (statements.ADD_ROLLUP, rollups),
-            (statements.PUT_ACCOUNT, accounts),
+            (statements.ADD_ROLLUP, sorted(self.rollups)),
+            (statements.PUT_ACCOUNT, [account.values() for account in self.accounts.values()]),
         ):
             if values:
                 yield statement, values
@@ -107,6 +117,7 @@ class Batch:
         "_opens",
         "_places",
         "_size",
+        "_sums",
         "begun",
         "refused",
         "settlements",
@@ -115,24 +126,18 @@ class Batch:
 
     def __init__(self, entries: Sequence[Entry]) -> None:
         self._size = len(entries)
-        self.settlements: list[Settlement] = []
+        kinds = [*map(type, entries)]
+        self.settlements: list[Settlement] = _of(Settlement, kinds, entries)
         """Whose attempts to load (those that are open) before :meth:`load`."""
-        self._closes: list[Close] = []
-        self._opens: list[Opening] = []
-        self._places: list[int] = []
-        for place, entry in enumerate(entries):
-            if isinstance(entry, Opening):
-                self._opens.append(entry)
-                self._places.append(place)
-            elif isinstance(entry, Settlement):
-                self.settlements.append(entry)
-            else:
-                self._closes.append(entry)
+        self._closes: list[Close] = _of(Close, kinds, entries)
+        self._opens: list[Opening] = _of(Opening, kinds, entries)
+        self._places: list[int] = _of(Opening, kinds, range(self._size))
         self._attempts: dict[str, Attempt] = {}
         self._calls: Mapping[str, Call] = {}
         self._known: set[str] = set()
         self._ended: set[str] = set()
         self._accounts: Mapping[str, Account] = {}
+        self._sums: defaultdict[Line, list[Row]] = defaultdict(list)
         self.writes = Writes()
         self.begun: dict[str, Attempt] = {}
         """The first attempts of calls that :meth:`decide` has opened, as they will be loaded."""
@@ -172,25 +177,25 @@ class Batch:
     def decide(self, accounts: Mapping[str, Account]) -> list[Rates | Fault | None]:
         """Answer every entry in its place and fill :attr:`writes`. A refusal is a value."""
         self._accounts = accounts
-        results: list[Rates | Fault | None] = [None] * self._size
         self._settle()
         for close in self._closes:
             self._close(close)
-        for place, entry in zip(self._places, self._opens, strict=True):
-            results[place] = self._open(entry)
+        for line, amounts in self._sums.items():
+            self._add(line, amounts)
+        results: list[Rates | Fault | None] = [None] * self._size
+        for place, answer in zip(self._places, map(self._open, self._opens), strict=True):
+            results[place] = answer
         return results
 
     def _open(self, opening: Opening) -> Rates | Fault:
-        request, row, key_id = opening.request, opening.row, opening.key_id
+        request, row, key_id, limits, lease = opening
         account, new_call = self._accounts[key_id], request is not None
         try:
-            rates = account.take(
-                opening.limits, row.reserved_tokens, row.reserved_nano, new_call, row.at
-            )
+            rates = account.take(limits, row.reserved_tokens, row.reserved_nano, new_call, row.at)
         except Fault as refusal:
             self.refused.add(key_id)
             return refusal
-        writes, day, lease = self.writes, account.day, opening.lease_until
+        writes, day = self.writes, account.day
         writes.accounts[key_id] = account
         if request is not None:
             writes.requests.append((*request, lease, new_call))
@@ -202,32 +207,30 @@ class Batch:
 
     def _settle(self) -> None:
         """Each attempt once: the first settlement stands."""
-        attempts, accounts, writes = self._attempts, self._accounts, self.writes
-        for end in self.settlements:
+        attempts, writes = self._attempts, self.writes
+        for end in map(_checked, self.settlements) if self._any_negative() else self.settlements:
             attempt = attempts.pop(end.attempt_id, None)
             if attempt is None:
                 continue
-            row, call, day = attempt.row, attempt.call, attempt.day
-            ends_call = end.request is not None and attempt.call_open and call.id not in self._ended
-            amounts = _amounts(end, row.reserved_nano, ends_call)
-            if min(amounts) < 0:
-                end = _unknown(end)
-                amounts = _amounts(end, row.reserved_nano, ends_call)
-            *_, charge, _, overrun = amounts
-            account = writes.accounts[call.key_id] = accounts[call.key_id]
-            account.settle(row.reserved_nano, charge, day)
+            row, call, day, holds_slot, call_open = attempt
+            ends_call = end.request is not None and call_open and call.id not in self._ended
+            amounts = _amounts(end, row.reserved_nano, ends_call, holds_slot)
+            *_, charge, _, overrun, _, _ = amounts
+            self._sums[day, _payer(call), row.provider, row.model].append(amounts)
             tokens = _real_tokens(end)
             if tokens is not None:
-                account.window.correct(int(row.at), tokens - row.reserved_tokens)
+                window = self._accounts[call.key_id].window
+                window.correct(int(row.at), tokens - row.reserved_tokens)
             writes.settled.append((*rows.written(end), charge, overrun, end.attempt_id))
-            self._add(amounts, day, call, row.provider, row.model)
             if end.request is None:
                 writes.kept.append((end.ended_at + end.pause + BETWEEN_ATTEMPTS, call.id))
             elif ends_call:
                 self._ended.add(call.id)
                 writes.closed.append((*end.request, end.ended_at, call.id))
-                if attempt.holds_slot:
-                    account.release_call()
+
+    def _any_negative(self) -> bool:
+        numbers = chain.from_iterable(map(_priced, self.settlements))
+        return min(_known(numbers), default=0) < 0
 
     def _close(self, entry: Close) -> None:
         request_id, at, end, request = entry
@@ -236,33 +239,37 @@ class Batch:
             row = call.row
             self._ended.add(request_id)
             self.writes.closed.append((*end, at, request_id))
-            self._add(CALL_ENDED, day_of(row.at), row)
-            if call.holds_slot:
-                account = self.writes.accounts[row.key_id] = self._accounts[row.key_id]
-                account.release_call()
+            ended = tuple({**CALL_ENDED, "slots": call.holds_slot}.values())
+            self._sums[day_of(row.at), _payer(row), "", ""].append(ended)
         elif request is not None and request_id not in self._known:
             self._known.add(request_id)
             self.writes.requests.append((*request, at, False))
             self.writes.closed.append((*end, at, request_id))
-            self._add(CALL_REFUSED, day_of(request.at), request)
+            self._sums[day_of(request.at), _payer(request), "", ""].append(CALL_REFUSED)
 
-    def _add(
-        self,
-        amounts: tuple[int, ...],
-        day: int,
-        call: RequestRow,
-        provider: str = "",
-        model: str = "",
-    ) -> None:
-        """Add to the line of the roll-up that a call, or its attempt, belongs to."""
-        _, _, project, key_id, key_name, alias, *_ = call
-        line = (day, project, key_id, alias, provider, model, call.prompt or "", key_name)
-        self.writes.rollups.setdefault(line, []).append(amounts)
+    def _add(self, line: Line, amounts: list[Row]) -> None:
+        """Add up what belongs to one line of the roll-up, and book it on the key's account."""
+        day, (project, key_id, alias, prompt, key_name), provider, model = line
+        *sums, reserved, slots = map(sum, map(_known, zip(*amounts, strict=True)))
+        names = day, project, key_id, alias, provider, model, prompt or "", key_name
+        self.writes.rollups.append((*names, *sums))
+        if sums[_ATTEMPTS] or slots:  # what was refused outright has taken nothing
+            account = self.writes.accounts[key_id] = self._accounts[key_id]
+            account.settle(reserved, sums[_CHARGE], day)
+            account.release_calls(slots)
 
 
-def _amounts(end: Settlement, reserved: int, ends_call: bool) -> tuple[int, ...]:
-    """What an attempt adds to ``rows.ROLLUP_SUMS``, its call's end included; unknown tokens count
-    as none, an unknown cost as what was reserved."""
+_ATTEMPTS, _CHARGE = map(rows.ROLLUP_SUMS.index, ("attempts", "cost_nano"))
+
+
+def _of(kind: type, kinds: Sequence[type], things: Iterable[Any]) -> list[Any]:
+    """Of ``things`` those that stand where the kind is this one."""
+    return [*compress(things, map(is_, kinds, repeat(kind)))]
+
+
+def _amounts(end: Settlement, reserved: int, ends_call: bool, holds_slot: bool) -> Row:
+    """What an attempt adds to the sums, its call's end included. Tokens that are not known are not
+    summed up, an unknown cost counts as what was reserved."""
     cost, source = end.cost_nano, end.usage_source
     charge = reserved if cost is None else cost
     return (
@@ -272,15 +279,18 @@ def _amounts(end: Settlement, reserved: int, ends_call: bool) -> tuple[int, ...]
         end.fault is not None,
         source == "unknown",
         source == "estimated",
-        end.input_tokens or 0,
-        end.output_tokens or 0,
-        end.cache_read_tokens or 0,
-        end.cache_write_tokens or 0,
-        end.reasoning_tokens or 0,
+        *_used(end),
         charge,
         charge if cost is None or source != "provider" else 0,
         max(0, charge - reserved, end.overrun_nano),
+        reserved,
+        ends_call and holds_slot,
     )
+
+
+def _checked(end: Settlement) -> Settlement:
+    """The settlement, unless a number of it is negative."""
+    return _unknown(end) if min(_known(_priced(end)), default=0) < 0 else end
 
 
 def _unknown(end: Settlement) -> Settlement:

@@ -92,9 +92,9 @@ class Window:
         was counted there, never more."""
         slot = self.slots.get(second)
         if slot is not None:
-            tokens = max(tokens, -slot[2])
-            slot[2] += tokens
-            self.tokens += tokens
+            before = slot[2]
+            slot[2] = after = max(0, before + tokens)
+            self.tokens += after - before
 
     def wait(self, column: int, excess: int, now: float) -> float:
         """Seconds until ``excess`` requests (column 1) or tokens (2) have left the window."""
@@ -193,7 +193,7 @@ class Account:
         )
 
     def settle(self, reserved: int, charge: int, day: int) -> None:
-        """Give back a reservation and book its real cost on the day that it was taken."""
+        """Give back what was reserved on a day, and book what it really cost."""
         self.reserved_nano = max(0, self.reserved_nano - reserved)
         self.total_nano += charge
         if day == self.day:
@@ -202,9 +202,9 @@ class Account:
         elif month_of(day) == month_of(self.day):
             self.month_nano += charge
 
-    def release_call(self) -> None:
-        """A call has ended: its place among the concurrent ones is free."""
-        self.in_flight = max(0, self.in_flight - 1)
+    def release_calls(self, number: int) -> None:
+        """Calls have ended: their places among the concurrent ones are free."""
+        self.in_flight = max(0, self.in_flight - number)
 
     def rates(self, limits: Limits, now: float) -> Rates:
         """The state of the limits that are set, after :meth:`advance`."""
