@@ -22,9 +22,10 @@ from aiohttp.streams import EMPTY_PAYLOAD
 
 from adapters.canonical.clock import Clock, SystemClock
 from adapters.canonical.faults import Fault
+from adapters.canonical.parts import NO_EXTRAS
 from adapters.transport.errors import FAILURES, before_reply, in_body
 from adapters.transport.handler import Answer, Handler
-from adapters.transport.peer import FORGETS_TO_PAUSE, Peer, fields, http_url, taken, trust_in
+from adapters.transport.peer import FORGETS_TO_PAUSE, Fields, Peer, http_url, taken, trust_in
 from adapters.transport.pool import Pool
 from adapters.transport.pour import Pour, Take, drained
 from adapters.transport.watch import Watch
@@ -114,23 +115,20 @@ class Exchange:
     :class:`~adapters.canonical.faults.Fault`; a cancellation stays a cancellation.
     """
 
-    __slots__ = (
-        "_call",
-        "_closed",
-        "_content",
-        "_handler",
-        "_headers",
-        "_linger",
-        "_timeouts",
-        "_transport",
-        "_upload",
-        "_upstream",
-        "_watch",
-        "headers",
-        "headers_at",
-        "sent_at",
-        "status",
-    )
+    status: int | None = None
+    headers: Mapping[str, str] = NO_EXTRAS
+    """The reply's headers, names in lower case; empty before the reply."""
+    sent_at: float | None = None
+    """Monotonic time at which the whole request had been handed to the system."""
+    headers_at: float | None = None
+    """Monotonic time at which the reply's headers were complete."""
+    _handler: Handler | None = None
+    """The connection, ours until request and reply are complete."""
+    _upstream: asyncio.WriteTransport | None = None
+    _upload: asyncio.Task[None] | None = None
+    _content: aiohttp.StreamReader = EMPTY_PAYLOAD
+    _linger: asyncio.TimerHandle | None = None
+    _closed = False
 
     def __init__(
         self,
@@ -144,20 +142,6 @@ class Exchange:
         self._headers = headers
         self._timeouts = timeouts
         self._watch = Watch(timeouts.total)
-        self._handler: Handler | None = None
-        """The connection, ours until request and reply are complete."""
-        self._upstream: asyncio.WriteTransport | None = None
-        self._upload: asyncio.Task[None] | None = None
-        self._content: aiohttp.StreamReader = EMPTY_PAYLOAD
-        self._linger: asyncio.TimerHandle | None = None
-        self._closed = False
-        self.status: int | None = None
-        self.headers: Mapping[str, str] = {}
-        """The reply's headers, names in lower case; empty before the reply."""
-        self.sent_at: float | None = None
-        """Monotonic time at which the whole request had been handed to the system."""
-        self.headers_at: float | None = None
-        """Monotonic time at which the reply's headers were complete."""
 
     def __enter__(self) -> Self:
         return self
@@ -192,7 +176,7 @@ class Exchange:
             raise before_reply(error, sent=self.sent_at is not None) from error
         self._content = content
         self.headers_at = transport.clock.monotonic()
-        self.status, self.headers = message.code, fields(message)
+        self.status, self.headers = message.code, Fields(message)
         if content.is_eof():
             self._complete()
         else:
@@ -245,7 +229,7 @@ class Exchange:
         :raises Fault: as :meth:`chunk`; and ``protocol_error`` for more than ``limit`` bytes.
         """
         content = self._content
-        if content.at_eof():
+        if content is EMPTY_PAYLOAD:
             return b""
         body = drained(content)
         if not content.at_eof():  # where it is compressed, to take some may have unpacked the rest

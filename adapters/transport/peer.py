@@ -19,7 +19,7 @@ import socket
 import ssl
 import sys
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Address
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -198,17 +198,35 @@ async def taken(handler: Handler, upstream: asyncio.WriteTransport) -> None:
         raise aiohttp.ClientConnectionResetError("closed before the request was written")
 
 
-def fields(message: RawResponseMessage) -> dict[str, str]:
-    """The headers of a reply, names in lower case."""
-    return {
-        name.lower(): value if value.isascii() else _readable(value)
-        for name, value in message.headers.items()
-    }
+class Fields(Mapping[str, str]):
+    """The headers of a reply, names in lower case. Providers send dozens, of which two or three
+    are looked at: these are read when they are asked for, all of them only for who wants all."""
+
+    __slots__ = ("_received",)
+
+    def __init__(self, message: RawResponseMessage) -> None:
+        self._received = message.headers
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The header called ``name``; the last, where there are several."""
+        values = self._received.getall(name, None)
+        return default if values is None else _readable(values[-1])
+
+    def __getitem__(self, name: str) -> str:
+        return _readable(self._received.getall(name)[-1])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({name.lower(): None for name in self._received})
+
+    def __len__(self) -> int:
+        return len({name.lower() for name in self._received})
 
 
 def _readable(value: str) -> str:
     """A header's value without what aiohttp keeps of bytes that are no UTF-8: text with that in
     it can be written nowhere."""
+    if value.isascii():
+        return value
     return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 

@@ -63,20 +63,11 @@ class Watch:
     and :meth:`resume` counts for no limit: there a reader of ours is slow, not the provider.
     """
 
-    __slots__ = (
-        "_armed",
-        "_cancels",
-        "_deadline",
-        "_due",
-        "_expired",
-        "_handle",
-        "_loop",
-        "_paused_at",
-        "_seconds",
-        "_task",
-        "_total",
-        "phase",
-    )
+    phase: Phase = "total"
+    _due = _seconds = _armed = inf
+    _handle: asyncio.TimerHandle | None = None
+    _paused_at: float | None = None
+    _expired: Phase | None = None
 
     def __init__(self, total: float) -> None:
         self._loop = loop = asyncio.get_running_loop()
@@ -87,11 +78,6 @@ class Watch:
         self._cancels = task.cancelling()
         self._total = total
         self._deadline = loop.time() + total
-        self._due = self._seconds = self._armed = inf
-        self._handle: asyncio.TimerHandle | None = None
-        self._paused_at: float | None = None
-        self._expired: Phase | None = None
-        self.phase: Phase = "total"
 
     def expect(self, phase: Phase, seconds: float) -> None:
         """From now, ``phase`` may take ``seconds``; its predecessor's limit is over."""
@@ -99,14 +85,14 @@ class Watch:
         self._seconds = seconds
         self._due = due = self._loop.time() + seconds
         if due < self._armed:
-            self._arm()
+            self._arm(due if due < self._deadline else self._deadline)
 
     def expect_total(self) -> None:
         """From now only the limit of the whole call holds."""
         self.phase = "total"
         self._due = inf
         if self._deadline < self._armed:
-            self._arm()
+            self._arm(self._deadline)
 
     def pause(self) -> None:
         """Stop all clocks."""
@@ -120,7 +106,7 @@ class Watch:
         self._paused_at = None
         self._due += lost
         self._deadline += lost
-        self._arm()
+        self._arm(min(self._due, self._deadline))
 
     def claim(self) -> None:
         """To be called where a ``CancelledError`` was caught.
@@ -146,8 +132,7 @@ class Watch:
             self._handle = None
         self._armed = -inf  # no limit is earlier, so _arm() leaves it at that
 
-    def _arm(self) -> None:
-        due = self._due if self._due < self._deadline else self._deadline
+    def _arm(self, due: float) -> None:
         if due >= self._armed:
             return  # the armed timer fires earlier, and will look again
         if self._handle is not None:
@@ -162,7 +147,7 @@ class Watch:
             return  # resume() arms it again
         now = self._loop.time()
         if now < self._due and now < self._deadline:
-            self._arm()
+            self._arm(min(self._due, self._deadline))
             return
         self._expired = self.phase if self._due <= now else "total"
         self._task.cancel()

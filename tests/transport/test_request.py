@@ -64,6 +64,22 @@ async def test_a_replys_headers_are_text_whatever_their_bytes(raw_provider, tran
         assert exchange.headers["x-city"] == "Köln"
 
 
+async def test_headers_that_come_twice_count_as_they_came_last(
+    raw_provider, transport, exchange_of
+):
+    """Read one by one or all together, and whoever wrote their names."""
+    head = b"HTTP/1.1 200 OK\r\nX-One: a\r\nContent-Length: 0\r\nx-one: b\r\nX-TWO: c\r\n\r\n"
+    raw_provider.script = replies(head)
+    with exchange_of(transport) as exchange:
+        assert exchange.headers == {}
+        await exchange.start()
+        headers = exchange.headers
+        assert headers == {"x-one": "b", "content-length": "0", "x-two": "c"}
+        assert {name: headers.get(name) for name in headers} == dict(headers)
+        assert (headers.get("x-three"), headers.get("x-three", "none")) == (None, "none")
+        assert ("x-two" in headers, "x-three" in headers, len(headers)) == (True, False, 3)
+
+
 async def test_headers_are_exactly_ours(raw_provider, transport, exchange_of):
     raw_provider.script = replies(OK)
     await whole(
