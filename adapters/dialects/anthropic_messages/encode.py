@@ -17,12 +17,13 @@ from adapters.dialects.anthropic_messages.notes import Notes
 from adapters.dialects.anthropic_messages.reasoning import Plan, Situation, plan
 from adapters.dialects.anthropic_messages.schema import Projection, Room, Unprojectable, project
 from adapters.dialects.anthropic_messages.tools import forces, write_choice, write_tools
-from adapters.dialects.anthropic_messages.turns import Conversation, converse
+from adapters.dialects.anthropic_messages.turns import Conversation, alternate, converse
 from adapters.wire.anthropic_messages import Block
 from adapters.wire.call import Encoded, WireCall
 from adapters.wire.copied import Copied
 from adapters.wire.json import dumps, dumps_kept
 from adapters.wire.names import lost_names
+from adapters.wire.ordinary import ordinary
 
 PATH = "/v1/messages"
 COUNT_PATH = "/v1/messages/count_tokens"
@@ -63,6 +64,18 @@ Json = dict[str, Any]
 
 def encode(request: Request, model: str, facts: Facts) -> Encoded:
     """See :meth:`adapters.dialects.base.Dialect.encode`."""
+    plain, limit = ordinary(request), request.sampling.max_output_tokens
+    if plain is None or limit is None or not alternate(plain[0]):
+        return encode_fully(request, model, facts)
+    turns, drawn = plain
+    for turn in turns:
+        turn["content"] = [{"type": "text", "text": turn["content"]}]
+    body: Json = {"model": model, "max_tokens": limit, "messages": turns, **drawn}
+    return Encoded(WireCall(PATH, dumps_kept(body), False))
+
+
+def encode_fully(request: Request, model: str, facts: Facts) -> Encoded:
+    """The call for a request that has anything, and what translating it changed."""
     notes = Notes(request.origin)
     body = _body(request, model, facts, notes)
     headers = _headers(request, notes)

@@ -99,6 +99,18 @@ class Conversation:
         return began is not None and began.blocks[0]["type"] not in THINKING
 
 
+def alternate(turns: list[Json]) -> bool:
+    """Whether texts are turns as they stand: the user's and the assistant's by turns, the first
+    and the last the user's, and none of them blank."""
+    role = "user"
+    for turn in turns:
+        text = turn["content"]
+        if turn["role"] != role or not text or text.isspace():
+            return False
+        role = "assistant" if role == "user" else "user"
+    return role == "assistant"
+
+
 def converse(request: Request, facts: Facts, notes: Notes) -> Conversation:
     """The whole conversation of ``request``.
 

@@ -19,6 +19,7 @@ from adapters.wire.call import Encoded, WireCall
 from adapters.wire.copied import Copied
 from adapters.wire.json import dumps_kept
 from adapters.wire.names import caller_name
+from adapters.wire.ordinary import ordinary
 
 PATH = "/chat/completions"
 
@@ -62,6 +63,17 @@ _BUDGETS = ((2_048, "low"), (8_192, "medium"))
 
 def encode(request: Request, model: str, facts: Facts) -> Encoded:
     """The call for ``request``; see :meth:`adapters.dialects.base.Dialect.encode`."""
+    plain = ordinary(request)
+    if plain is None:
+        return encode_fully(request, model, facts)
+    turns, drawn = plain
+    body: dict[str, Any] = {"model": model, "messages": turns, **drawn}
+    _limit(request, facts, body)
+    return Encoded(WireCall(PATH, dumps_kept(body), False))
+
+
+def encode_fully(request: Request, model: str, facts: Facts) -> Encoded:
+    """The call for a request that has anything, and what translating it changed."""
     notes = Notes(request.origin)
     if request.prompt is not None:
         raise unsupported("No prompt of this name is known here.", "prompt")
@@ -71,9 +83,7 @@ def encode(request: Request, model: str, facts: Facts) -> Encoded:
     _OWN.put(request, body)
     if request.cache is not None:
         _CACHE.put(request.cache, body)
-    limit = request.sampling.max_output_tokens
-    if limit is not None:
-        body[facts.limit_name or request.sampling.limit_name or DEFAULT_LIMIT] = limit
+    _limit(request, facts, body)
     if request.sampling.top_logprobs and request.sampling.logprobs is None:
         body["logprobs"] = True  # Responses has the first alone, which is refused here.
         notes.injected.append("logprobs=true")
@@ -92,6 +102,12 @@ def encode(request: Request, model: str, facts: Facts) -> Encoded:
         tuple(notes.injected),
         tuple(notes.adjusted),
     )
+
+
+def _limit(request: Request, facts: Facts, body: dict[str, Any]) -> None:
+    limit = request.sampling.max_output_tokens
+    if limit is not None:
+        body[facts.limit_name or request.sampling.limit_name or DEFAULT_LIMIT] = limit
 
 
 def _tooling(request: Request, notes: Notes) -> dict[str, Any]:

@@ -22,7 +22,8 @@ from adapters.wire.call import Encoded, WireCall
 from adapters.wire.copied import Copied
 from adapters.wire.json import dumps, dumps_kept
 from adapters.wire.names import caller_name
-from adapters.wire.openai_responses import ENCRYPTED, LOGPROBS, TRUNCATION
+from adapters.wire.openai_responses import DIALECT, ENCRYPTED, LOGPROBS, TRUNCATION
+from adapters.wire.ordinary import ordinary
 
 PATH = "/responses"
 
@@ -56,6 +57,27 @@ _BUDGETS = ((2_048, "low"), (8_192, "medium"))
 
 def encode(request: Request, model: str, facts: Facts) -> Encoded:
     """The call for ``request``; see :meth:`adapters.dialects.base.Dialect.encode`."""
+    # The words of an assistant are written otherwise for callers of this protocol.
+    plain = None if request.origin == DIALECT else ordinary(request)
+    if plain is None:
+        return encode_fully(request, model, facts)
+    turns, drawn = plain
+    items = [{"type": "message", **turn} for turn in turns]
+    body: dict[str, Any] = {"model": model, "input": items}
+    limit = request.sampling.max_output_tokens
+    if limit is not None:
+        body["max_output_tokens"] = limit
+    body |= drawn
+    body["store"] = False
+    injected: tuple[str, ...] = ("store=false",)
+    if facts.can("reasoning"):
+        body["include"] = [ENCRYPTED]
+        injected = ("store=false", f"include={ENCRYPTED}")
+    return Encoded(WireCall(PATH, dumps_kept(body), False), (), injected)
+
+
+def encode_fully(request: Request, model: str, facts: Facts) -> Encoded:
+    """The call for a request that has anything, and what translating it changed."""
     notes = Notes(request.origin)
     _refuse(request)
     body: dict[str, Any] = {"model": model}
