@@ -56,21 +56,24 @@ def attempt(
 class _Attempting(Trying):
     """The attempts of one conversation's call, in order."""
 
-    __slots__ = ("_counted", "_freeform", "_promise", "_repairs", "_sink", "_watch", "_whole")
+    _freeform: frozenset[str] = frozenset()
+    _repairs: Repairs | None = None
+    _watch: Watch | None = None
+    """Who has made the seals of the answer under way, once there are any."""
 
     def __init__(
         self, call: Call, route: Plan, counted: Counted, sink: CallSink, books: Books
     ) -> None:
         super().__init__(call, route, books)
-        self._promise = promise(call)
         self._counted = counted
-        self._repairs = None if self._promise is None else Repairs(call, counted)
+        self._promise = promise(call)
+        if self._promise is not None:
+            self._repairs = Repairs(call, counted)
+        if call.request.tools:
+            self._freeform = freeform(call.request)
         self._sink = sink
         self._whole = whole_sink(sink)
         """The sink, if it tells nobody of an attempt before there is an outcome."""
-        self._freeform = freeform(call.request) if call.request.tools else frozenset()
-        self._watch: Watch | None = None
-        """Who has made the seals of the answer under way, once there are any."""
 
     def _prepare(self, target: Target) -> Prepared:
         call = self._call

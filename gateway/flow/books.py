@@ -176,7 +176,7 @@ class Books:
     def admit(self, candidate: Candidate) -> Admission:
         """May a try go to ``candidate`` now? ``probe`` was taken by asking."""
         runtime = self._call.runtime
-        if runtime.breakers.all_closed:
+        if not runtime.breakers.tripped:
             return "closed"
         now = runtime.clock.monotonic()
         return runtime.breakers.admit(candidate.name, now, forced=candidate.forced)

@@ -5,7 +5,9 @@ HTTP endpoints, runs and workflows all come through here; nothing else talks to 
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from dataclasses import replace
+from typing import Any
 
 from adapters.canonical.parts import Thinking, ToolCall
 from gateway.flow.attempt import attempt
@@ -29,7 +31,7 @@ async def recalled(call: Call) -> Call:
     return call if request is call.request else replace(call, request=request)
 
 
-async def complete(call: Call, sink: CallSink) -> Outcome:
+def complete(call: Call, sink: CallSink) -> Coroutine[Any, Any, Outcome]:
     """Carry ``call`` to an answer. Events go to ``sink``; the terminal comes back unsent, with
     every row of the ledger settled, so that whoever is told of the end can rely on the books.
 
@@ -38,6 +40,15 @@ async def complete(call: Call, sink: CallSink) -> Outcome:
     """
     admit(call.principal, call.request, call.alias)
     counted = Counted(call.request, call.size)
+    straight = is_sent_as_is(call) and counted.kinds.isdisjoint(REASONED)
+    planned = listed(call, counted) if straight else None
+    if planned is None or in_parallel(call, planned):
+        return _roundabout(call, counted, sink)
+    return attempt(call, planned, counted, sink)
+
+
+async def _roundabout(call: Call, counted: Counted, sink: CallSink) -> Outcome:
+    """The path of a call of which something has to be found out, changed or chosen first."""
     if not counted.kinds.isdisjoint(REASONED):
         call = await recalled(call)
     if not is_sent_as_is(call):

@@ -34,14 +34,13 @@ DONE = Decision("stop")
 class Trying(ABC):
     """The tries of one call, in order."""
 
-    __slots__ = ("_books", "_call", "_notes", "_route", "_tries")
+    _notes: tuple[AttemptNote, ...] = ()
+    """How the tries so far have ended."""
 
     def __init__(self, call: Call, route: Plan, books: Books) -> None:
         self._call = call
-        self._route = route
         self._books = books
         self._tries = Attempts(call.alias, route.targets, call.started, call.runtime.random.random)
-        self._notes: tuple[AttemptNote, ...] = ()
 
     # what a try is
 
@@ -120,10 +119,10 @@ class Trying(ABC):
     def _timeouts(self, prepared: Prepared) -> Timeouts:
         """The target's time-outs, none longer than what is left of the call's deadline."""
         own = prepared.target.timeouts
-        left = self._tries.remaining(self._call.runtime.clock.monotonic())
+        left = self._tries.deadline_at - self._call.runtime.clock.monotonic()
         if left >= own.total:
             return own
-        return Timeouts(own.connect, own.first_event, own.between_events, left)
+        return Timeouts(own.connect, own.first_event, own.between_events, max(left, 0.0))
 
     async def _ended(self, one: Try, fault: Fault | None) -> tuple[Outcome | None, Decision]:
         """Settle the row, then give the outcome or the next step."""

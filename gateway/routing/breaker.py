@@ -34,15 +34,29 @@ LONGEST_WINDOW = 600
 JITTER = 0.1
 """A cooldown is lengthened by up to this share, so that replicas do not probe in step."""
 
+NO_SECOND = [-1, 0, 0]
+"""An entry of the history that is no second's."""
+
 
 class _Breaker:
     """The state of one deployment. ``until`` is ``None`` exactly while it is closed."""
 
-    __slots__ = ("cooldown", "last_fault", "probe_until", "seconds", "streak", "until", "window")
+    __slots__ = (
+        "cooldown",
+        "last_fault",
+        "latest",
+        "probe_until",
+        "seconds",
+        "streak",
+        "until",
+        "window",
+    )
 
     def __init__(self) -> None:
         self.seconds: deque[list[int]] = deque(maxlen=LONGEST_WINDOW)
         """``[second, calls, failures]``, one entry for each second with a call."""
+        self.latest = NO_SECOND
+        """The last of them."""
         self.streak = 0
         self.until: float | None = None
         self.cooldown = 0.0
@@ -51,15 +65,13 @@ class _Breaker:
         self.window = 0.0
 
     def count(self, now: float, failures: int) -> None:
-        second = int(now)
-        seconds = self.seconds
-        if not seconds or seconds[-1][0] != second:
-            seconds.append([second, 1, failures])
-            return
-        entry = seconds[-1]
-        entry[1] += 1
+        latest, second = self.latest, int(now)
+        if latest[0] != second:
+            latest = self.latest = [second, 0, 0]
+            self.seconds.append(latest)
+        latest[1] += 1
         if failures:
-            entry[2] += failures
+            latest[2] += failures
 
     def totals(self, now: float, window: float) -> tuple[int, int]:
         """Calls and failures of the last ``window`` seconds."""
@@ -85,6 +97,7 @@ class _Breaker:
         self.cooldown = 0.0
         self.streak = 0
         self.seconds.clear()
+        self.latest = NO_SECOND
 
 
 class Breakers:
@@ -94,11 +107,12 @@ class Breakers:
     number of breakers is bounded by the configuration: call :meth:`retain` after a reload.
     """
 
-    __slots__ = ("_breakers", "_random", "_tripped")
+    __slots__ = ("_breakers", "_random", "tripped")
 
     def __init__(self, random: Callable[[], float] = system_random) -> None:
         self._breakers: dict[str, _Breaker] = {}
-        self._tripped: dict[str, _Breaker] = {}
+        self.tripped: dict[str, _Breaker] = {}
+        """Those that are not closed; none on most days, and every call may go where it likes."""
         self._random = random
 
     def admit(self, name: str, now: float, *, forced: bool = False) -> Admission:
@@ -107,7 +121,7 @@ class Breakers:
         ``probe`` was taken by asking: report the call with ``probe=True``. ``forced`` asks for
         the probe before its time (a plan with no other target left); still one at a time.
         """
-        breaker = self._tripped.get(name)
+        breaker = self.tripped.get(name)
         if breaker is None:
             return "closed"
         due = forced or (breaker.until is not None and now >= breaker.until)
@@ -149,7 +163,7 @@ class Breakers:
             calls >= policy.minimum and failures >= policy.rate * calls
         ):
             breaker.open(now, policy.cooldown, self._random())
-            self._tripped[name] = breaker
+            self.tripped[name] = breaker
 
     def _judge_probe(
         self, name: str, breaker: _Breaker, policy: BreakerPolicy, now: float, trips: str
@@ -158,31 +172,26 @@ class Breakers:
         breaker.probe_until = None
         if trips == "":
             breaker.close()
-            del self._tripped[name]
+            del self.tripped[name]
         elif trips != "no" and breaker.until is not None and now >= breaker.until:
             # A forced probe that fails before the cooldown is over leaves the clock as it was.
             longer = min(breaker.cooldown * 2, policy.max_cooldown)
             breaker.open(now, longer, self._random())
 
-    @property
-    def all_closed(self) -> bool:
-        """Whether every call may go wherever it likes, as on most days."""
-        return not self._tripped
-
     def state(self, name: str, now: float) -> State:
         """Look without taking anything: ``half_open`` means that a probe is due and free."""
-        breaker = self._tripped.get(name)
+        breaker = self.tripped.get(name)
         if breaker is None or breaker.until is None:
             return "closed"
         return "open" if now < breaker.until or breaker.probing(now) else "half_open"
 
     def states(self, now: float) -> dict[str, State]:
         """The states of all deployments that are not closed, for the metrics."""
-        return {name: self.state(name, now) for name in self._tripped}
+        return {name: self.state(name, now) for name in self.tripped}
 
     def wait(self, name: str, now: float) -> float:
         """Seconds until ``name`` may be probed; 0 when it may be called now."""
-        breaker = self._tripped.get(name)
+        breaker = self.tripped.get(name)
         if breaker is None or breaker.until is None:
             return 0.0
         if now < breaker.until:
@@ -191,14 +200,14 @@ class Breakers:
 
     def probing(self, name: str, now: float) -> bool:
         """Whether a probe of ``name`` is under way."""
-        breaker = self._tripped.get(name)
+        breaker = self.tripped.get(name)
         return breaker is not None and breaker.probing(now)
 
     def retain(self, names: Collection[str]) -> None:
         """Forget every deployment that is not in ``names`` (the new configuration's)."""
         for name in [known for known in self._breakers if known not in names]:
             del self._breakers[name]
-            self._tripped.pop(name, None)
+            self.tripped.pop(name, None)
 
     def snapshot(self, now: float) -> list[dict[str, Any]]:
         """A row for each deployment that has been called, for ``GET /admin/deployments``."""

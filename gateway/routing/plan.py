@@ -104,22 +104,22 @@ class Router:
     def listed(self, alias: Alias, needs: frozenset[str]) -> Plan | None:
         """The plan of a call that fits every window, if it needs no choosing: any target can
         serve it, none has failed lately, and they are tried as listed. ``None`` if it does."""
-        if alias.strategy == "priority" and needs <= alias.common and self._breakers.all_closed:
-            return self._every(alias)
-        return None
+        if alias.strategy != "priority" or self._breakers.tripped or not needs <= alias.common:
+            return None
+        targets, every = self._listed.get(alias.name, _NOTHING)
+        return every if targets is alias.targets else self._list(alias)
 
     def plan(self, alias: Alias, ask: Ask, now: float) -> Plan:
         """The order in which to try ``alias``'s targets for ``ask``."""
         listed = self.listed(alias, ask.needs) if ask.fits is None else None
-        return self._chosen(alias, ask, now, self._every(alias)) if listed is None else listed
+        return self._chosen(alias, ask, now) if listed is None else listed
 
-    def _every(self, alias: Alias) -> Plan:
-        targets, listed = self._listed.get(alias.name, _NOTHING)
-        return listed if targets is alias.targets else self._list(alias)
-
-    def _chosen(self, alias: Alias, ask: Ask, now: float, listed: Plan) -> Plan:
+    def _chosen(self, alias: Alias, ask: Ask, now: float) -> Plan:
         """The targets that are able and awake, in the order of the alias's strategy."""
         breakers = self._breakers
+        targets, listed = self._listed.get(alias.name, _NOTHING)
+        if targets is not alias.targets:
+            listed = self._list(alias)
         able: list[Candidate] = []
         skipped: dict[int, _Skip] = {}
         for candidate in listed.targets:
@@ -129,7 +129,7 @@ class Router:
             else:
                 skipped[candidate.index] = skip
         usable = able
-        if not breakers.all_closed:
+        if breakers.tripped:
             usable = [c for c in able if breakers.state(c.name, now) != "open"]
         if alias.strategy == "priority" and len(usable) == len(listed.targets):
             return listed

@@ -7,10 +7,11 @@ dialects or how a repair is asked for; it sleeps for nobody: the delay is return
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from adapters.canonical.faults import Fault
+from adapters.canonical.parts import NO_EXTRAS
 from gateway.routing.plan import Candidate
 from gateway.settings.snapshot import Alias
 
@@ -41,19 +42,13 @@ class Attempts:
     target whose turn it is. ``chain`` holds the faults so far, the first cause first.
     """
 
-    __slots__ = (
-        "_alias",
-        "_at",
-        "_narrow",
-        "_random",
-        "_refused",
-        "_targets",
-        "_tries",
-        "candidate",
-        "chain",
-        "deadline_at",
-        "made",
-    )
+    made = 0
+    _at = 0
+    _tries = 0
+    _narrow = 0
+    """The widest window that was too small so far."""
+    _refused: Mapping[str, str] = NO_EXTRAS
+    """Which deployment was the first to refuse with a kind that the request may explain."""
 
     def __init__(
         self,
@@ -64,16 +59,9 @@ class Attempts:
     ) -> None:
         self._alias = alias
         self._targets = targets
-        self._at = 0
         self.candidate = targets[0]
-        self._tries = 0
-        self._narrow = 0
-        """The widest window that was too small so far."""
-        self._refused: dict[str, str] = {}
-        """Which deployment was the first to refuse with a kind that the request may explain."""
         self._random = random
         self.deadline_at = started_at + alias.deadline
-        self.made = 0
         self.chain: list[Fault] = []
 
     def begin(self) -> int:
@@ -81,10 +69,6 @@ class Attempts:
         self.made += 1
         self._tries += 1
         return self.made
-
-    def remaining(self, now: float) -> float:
-        """Seconds left for everything, never negative: no try may take longer."""
-        return max(0.0, self.deadline_at - now)
 
     def room(self, now: float) -> bool:
         """Whether the caps leave room for one more try: asked before a repair, too."""
@@ -129,7 +113,8 @@ class Attempts:
             self._narrow = max(self._narrow, window or 0)
             return self._next(now, self._wider, "context_overflow: a wider window")
         if rule == "alias" and fault.kind in self._alias.next_on:
-            if self._refused.setdefault(fault.kind, self.candidate.name) != self.candidate.name:
+            self._refused = {fault.kind: self.candidate.name, **self._refused}
+            if self._refused[fault.kind] != self.candidate.name:
                 return Decision("stop", why=f"{fault.kind} on two deployments: it is the request")
             return self._next(now, lambda _: True, f"{fault.kind}: next_on")
         return Decision("stop", why=f"{fault.kind} is not retried")
