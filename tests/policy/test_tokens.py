@@ -11,10 +11,11 @@ import struct
 import time
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
+from random import Random
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -365,6 +366,25 @@ def test_slices_see_all_of_records_of_one_length(length: int, records: int) -> N
     text = record * records
     whole = count(text, FAMILIES["openai"])
     assert abs(guess(ask(Text(text))).tokens / whole - 1) < SAMPLING_ERROR
+
+
+def _wide_table(chance: Random) -> str:
+    return " " * chance.randint(1, 60) + chance.choice(("of", "total", "name", "2026"))
+
+
+def _blocks(chance: Random) -> str:
+    return "ABCDEFG" * chance.randint(20, 80) + "abcdefg" * chance.randint(20, 80)
+
+
+@pytest.mark.parametrize("piece", [_wide_table, _blocks])
+def test_slices_lean_to_no_side(piece: Callable[[Random], str]) -> None:
+    """What stands side by side where slices meet does not in the text: counted, it would be a word
+    too many in a wide table, and joints where there are none."""
+    chance, family, off = Random(7), FAMILIES["openai"], []
+    for length in range(20_000, 140_000, 5_000):
+        text = "".join(piece(chance) for _ in range(length // 20))[:length]
+        off.append(guess(ask(Text(text))).tokens / count(text, family) - 1)
+    assert abs(sum(off) / len(off)) < 0.03
 
 
 # ------------------------------------------------------------------ images
