@@ -103,49 +103,32 @@ class Adapter:
         :param marks: is told ``sent`` (monotonic seconds) if the whole request left, also where
             the call is cancelled and nothing is returned.
         """
-        with self.transport.open(call, self._headers(call), timeouts) as exchange:
-            try:
-                terminal, begun_at, ended_at = await self._answer(exchange, call.stream, way)
-            finally:
-                if marks is not None and exchange.sent_at is not None:
-                    marks["sent"] = exchange.sent_at
-            if isinstance(terminal, Failed):
-                self._explain(terminal.fault, exchange)
-            return Pumped(
-                terminal,
-                exchange.status,
-                exchange.headers,
-                exchange.sent_at,
-                exchange.headers_at,
-                begun_at,
-                ended_at,
-            )
-
-    async def _answer(
-        self, exchange: Exchange, stream: bool, way: Way
-    ) -> tuple[Terminal, float | None, float]:
-        """The answer to its terminal; when its content began, and when the terminal was known."""
         begun: list[Event] | None = None
-        try:
-            await exchange.start()
-            if not is_good(exchange.status):
-                raise await refused(exchange, self.dialect)
-            if not is_stream(exchange.headers.get("content-type"), stream):
-                if stream:
-                    exchange.whole()
-                body = await exchange.read(MAX_BODY)
-                answer = way.decoder.body(body) if way.take is None else way.decoder.answer(body)
-                if isinstance(answer, Completion):
-                    assert way.take is not None
-                    assert answer.terminal is not None
-                    now = self._clock.monotonic()
-                    way.take(answer)
-                    return answer.terminal, now, now
-                begun = answer
-        except Fault as fault:
-            begun = [Failed(fault)]
-        flow = Flow(exchange, way, self._clock)
-        return await flow.run(begun), flow.first_event_at, flow.ended_at
+        with self.transport.open(call, self._headers(call), timeouts, marks) as exchange:
+            try:
+                await exchange.start()
+                if not is_good(exchange.status):
+                    raise await refused(exchange, self.dialect)
+                if not is_stream(exchange.headers.get("content-type"), call.stream):
+                    if call.stream:
+                        exchange.whole()
+                    body = await exchange.read(MAX_BODY)
+                    if way.take is None:
+                        begun = way.decoder.body(body)
+                    elif isinstance(answer := way.decoder.answer(body), Completion):
+                        assert answer.terminal is not None
+                        now = self._clock.monotonic()
+                        way.take(answer)
+                        return _pumped(exchange, answer.terminal, now, now)
+                    else:
+                        begun = answer
+            except Fault as fault:
+                begun = [Failed(fault)]
+            flow = Flow(exchange, way, self._clock)
+            terminal = await flow.run(begun)
+            if isinstance(terminal, Failed):
+                _explain(terminal.fault, exchange)
+            return _pumped(exchange, terminal, flow.first_event_at, flow.ended_at)
 
     async def fetch(
         self, call: WireCall, timeouts: Timeouts, marks: MutableMapping[str, float] | None = None
@@ -155,17 +138,13 @@ class Adapter:
         :param marks: as for :meth:`pump`.
         :raises Fault: whatever went wrong, an error status included.
         """
-        with self.transport.open(call, self._headers(call), timeouts) as exchange:
-            try:
-                await exchange.start()
-                if not is_good(exchange.status):
-                    raise await refused(exchange, self.dialect)
-                if call.stream:
-                    exchange.whole()
-                body = await exchange.read(MAX_BODY)
-            finally:
-                if marks is not None and exchange.sent_at is not None:
-                    marks["sent"] = exchange.sent_at
+        with self.transport.open(call, self._headers(call), timeouts, marks) as exchange:
+            await exchange.start()
+            if not is_good(exchange.status):
+                raise await refused(exchange, self.dialect)
+            if call.stream:
+                exchange.whole()
+            body = await exchange.read(MAX_BODY)
             return Fetched(
                 status=exchange.status or 200,
                 headers=exchange.headers,
@@ -188,15 +167,29 @@ class Adapter:
         own = self._stream_headers if call.stream else self._whole_headers
         return {**_lower(call.headers), **own} if call.headers else own
 
-    @staticmethod
-    def _explain(fault: Fault, exchange: Exchange) -> None:
-        """A failure also says which of the provider's requests it was."""
-        if fault.upstream_status is None:
-            fault.upstream_status = exchange.status
-        if fault.upstream_request_id is None:
-            fault.upstream_request_id = exchange.headers.get(
-                "x-request-id", exchange.headers.get("request-id")
-            )
+
+def _pumped(
+    exchange: Exchange, terminal: Terminal, begun_at: float | None, ended_at: float
+) -> Pumped:
+    return Pumped(
+        terminal,
+        exchange.status,
+        exchange.headers,
+        exchange.sent_at,
+        exchange.headers_at,
+        begun_at,
+        ended_at,
+    )
+
+
+def _explain(fault: Fault, exchange: Exchange) -> None:
+    """A failure also says which of the provider's requests it was."""
+    if fault.upstream_status is None:
+        fault.upstream_status = exchange.status
+    if fault.upstream_request_id is None:
+        fault.upstream_request_id = exchange.headers.get(
+            "x-request-id", exchange.headers.get("request-id")
+        )
 
 
 def _lower(headers: Mapping[str, str]) -> dict[str, str]:

@@ -17,7 +17,7 @@ from typing import Any
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
-from aiohttp.helpers import EMPTY_BODY_STATUS_CODES, set_exception
+from aiohttp.helpers import EMPTY_BODY_STATUS_CODES, TimerNoop, set_exception
 from aiohttp.http import HttpResponseParser, RawResponseMessage
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.streams import EMPTY_PAYLOAD
@@ -45,6 +45,7 @@ Answer = tuple[RawResponseMessage, aiohttp.StreamReader]
 _parser = functools.partial(
     HttpResponseParser,
     limit=READ_BUFFER,
+    timer=TimerNoop(),
     payload_exception=aiohttp.ClientPayloadError,
     read_until_eof=True,
     max_line_size=MAX_FIELD,

@@ -12,7 +12,7 @@ very step. No second cancellation can interrupt it, no connection stays counted 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from math import inf
 from types import TracebackType
 from typing import Self
@@ -75,12 +75,19 @@ class HttpTransport:
         """Calls that hold a connection, or are making one."""
         return len(self.pool.holders)
 
-    def open(self, call: WireCall, headers: Mapping[str, str], timeouts: Timeouts) -> Exchange:
+    def open(
+        self,
+        call: WireCall,
+        headers: Mapping[str, str],
+        timeouts: Timeouts,
+        marks: MutableMapping[str, float] | None = None,
+    ) -> Exchange:
         """The exchange for one call, not yet begun: ``with``, then ``await start()``.
 
         :param headers: all headers of the request; those in ``call`` are not looked at.
+        :param marks: is told ``sent``, in monotonic seconds, once the whole request has left.
         """
-        return Exchange(self, call, headers, timeouts)
+        return Exchange(self, call, headers, timeouts, marks)
 
     def peer(self) -> Peer:
         """The provider's address and connections, made at first need, because they belong to the
@@ -136,11 +143,13 @@ class Exchange:
         call: WireCall,
         headers: Mapping[str, str],
         timeouts: Timeouts,
+        marks: MutableMapping[str, float] | None,
     ) -> None:
         self._transport = transport
         self._call = call
         self._headers = headers
         self._timeouts = timeouts
+        self._marks = marks
         self._watch = Watch(timeouts.total)
 
     def __enter__(self) -> Self:
@@ -353,7 +362,9 @@ class Exchange:
 
     def _sent(self) -> None:
         """The whole request was handed to the system."""
-        self.sent_at = self._transport.clock.monotonic()
+        self.sent_at = now = self._transport.clock.monotonic()
+        if self._marks is not None:
+            self._marks["sent"] = now
         if self.status is not None:
             return  # it answered before it had read all; the reply's limits hold already
         if self._call.stream:
