@@ -6,9 +6,11 @@ counts attempts counts the same ones. Must not know why a next attempt follows.
 
 from __future__ import annotations
 
+from asyncio import Future
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from operator import attrgetter
 
 from adapters.canonical.events import Finished
 from adapters.canonical.faults import Fault
@@ -38,6 +40,10 @@ LEASE_MARGIN = 60.0
 ACCIDENT = "The gateway made a mistake."
 
 GONE = "The caller closed the connection before the answer was complete."
+
+_counted = attrgetter("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+_UNCOUNTED = (None, None, None, None)
+"""The metrics count a provider's own numbers only."""
 
 
 class Books:
@@ -115,10 +121,10 @@ class Books:
             "" if price is None else price.date,
         )
 
-    async def settle(
+    def settle(
         self, one: Try, fault: Fault | None, chain: Sequence[Fault], *, last: bool
-    ) -> int | None:
-        """Settle the row and, with the call's last one, the call; the attempt's price.
+    ) -> Future[None]:
+        """Settle the row and, with the call's last one, the call; done when it is committed.
 
         Goes on to its end although the caller be cancelled meanwhile.
         """
@@ -126,13 +132,13 @@ class Books:
         runtime = call.runtime
         now = runtime.clock.monotonic()
         settled = settlement(call, one, fault, chain, now, last=last)
+        one.nano = settled.cost_nano
         self._under_way = None
         if last:
             self._closed = True
         self._tell(one, fault, settled, now)
         runtime.leases.discard(one.id)
-        await runtime.store.settle_attempt(settled)
-        return settled.cost_nano
+        return runtime.store.settle_attempt(settled)
 
     async def cancelled(self, one: Try, chain: Sequence[Fault]) -> None:
         """The caller left: a proven end stays a success (case A04), anything else is a cancel.
@@ -153,7 +159,8 @@ class Books:
             if taken is None and fault is None:
                 taken = settled.total_ms  # vectors, and what ends well without content
             runtime.stats.observe(name, now, None if taken is None else taken / 1000)
-        told = settled.usage_source == "provider"  # the metrics count a provider's own numbers
+        told = settled.usage_source == "provider"
+        given, made, read, written = _counted(settled) if told else _UNCOUNTED
         runtime.metrics.attempt_ended(
             AttemptEnd(
                 alias.name,
@@ -163,10 +170,10 @@ class Books:
                 one.kind,
                 settled.fault or "",
                 (settled.total_ms or 0.0) / 1000,
-                settled.input_tokens if told else None,
-                settled.output_tokens if told else None,
-                settled.cache_read_tokens if told else None,
-                settled.cache_write_tokens if told else None,
+                given,
+                made,
+                read,
+                written,
                 settled.cost_nano,
             )
         )

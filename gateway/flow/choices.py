@@ -249,12 +249,12 @@ class _PartBooks(Books):
         kind = "choice" if one.kind == "first" and number > 1 else one.kind
         return super()._row(one)._replace(number=number, kind=kind)  # type: ignore[arg-type]
 
-    async def settle(
+    def settle(
         self, one: Try, fault: Fault | None, chain: Sequence[Fault], *, last: bool
-    ) -> int | None:
+    ) -> asyncio.Future[None]:
         if fault is not None and self._shared.first_cause is None:
             self._shared.first_cause = fault.kind
-        return await super().settle(one, fault, chain, last=False)
+        return super().settle(one, fault, chain, last=False)
 
     async def cancelled(self, one: Try, chain: Sequence[Fault]) -> None:
         self.gone = self._shared.gone

@@ -74,6 +74,7 @@ class Try:
     """One attempt under way at ``deployment``, by name.
 
     ``marks`` are monotonic seconds by stage, ``pause`` the seconds that the call waits after it.
+    ``nano`` is the price once it is settled, and
     ``head`` is what the answer's headers say of one that went well. From ``span`` on, what most
     have not, or not yet, stands here and not in each of them.
     """
@@ -90,36 +91,32 @@ class Try:
     rates: Rates = field(default=NO_EXTRAS, init=False)
     probe: bool = field(default=False, init=False)
     pumped: Pumped | None = field(default=None, init=False)
+    nano: int | None = field(default=None, init=False)
     proof: Proof | None = field(default=None, init=False)
     head: Head | None = field(default=None, init=False)
     pause: float = field(default=0.0, init=False)
 
 
-@record(frozen=True, slots=True)
-class Consumed:
-    """What an attempt used: tokens, whose numbers they are, and the price."""
-
-    usage: Usage
-    source: UsageSource
-    nano: int | None
-
-
-def consumed(prepared: Prepared, meter: Meter, fault: Fault | None) -> Consumed:
-    """The tokens and money of an attempt that has ended.
+def consumed(
+    prepared: Prepared, meter: Meter, fault: Fault | None
+) -> tuple[Usage, UsageSource, int | None]:
+    """What an attempt that has ended used: tokens, whose numbers they are, and the price.
 
     A proven end takes the provider's numbers. A cut takes what the provider reported so far
     and estimates the rest from what was seen. A refusal (an error status, no connection) used
     nothing.
     """
-    price = prepared.facts.price
-    seen = meter.usage
-    proven = isinstance(meter.terminal, Finished)
-    if proven and seen is not None and not seen.invalid and None not in (seen.input, seen.output):
-        return Consumed(seen, "provider", cost(seen, price))
+    price, seen = prepared.target.deployment.facts.price, meter.usage
+    if (
+        seen is not None
+        and isinstance(meter.terminal, Finished)
+        and not (seen.invalid or seen.input is None or seen.output is None)
+    ):
+        return seen, "provider", cost(seen, price)
     if fault is not None and _unbilled(fault, meter):
-        return Consumed(Usage(), "unknown", 0)
+        return Usage(), "unknown", 0
     estimate = _estimated(prepared, meter, seen)
-    return Consumed(estimate, "estimated", cost(estimate, price))
+    return estimate, "estimated", cost(estimate, price)
 
 
 def _unbilled(fault: Fault, meter: Meter) -> bool:
@@ -142,10 +139,9 @@ def _estimated(prepared: Prepared, meter: Meter, seen: Usage | None) -> Usage:
     return replace(seen, input=fresh, output=max(seen.output or 0, output))
 
 
-def status_of(fault: Fault | None, meter: Meter, *, committed: bool) -> Status:
-    """The row's status: a proven end is ``completed`` whatever the caller did later."""
-    if fault is None:
-        return "completed"
+def status_of(fault: Fault, meter: Meter, *, committed: bool) -> Status:
+    """The status of a row that did not end ``completed``. A proven end does, whatever the caller
+    did later."""
     if meter.output_bytes and committed:
         return "partial"
     return "cancelled" if fault.kind == "cancelled" else "failed"
@@ -160,10 +156,11 @@ def settlement(
     Rows are filled by position: in 28 keywords went more time than in all that they named.
     """
     prepared, meter = one.prepared, one.meter
-    used = consumed(prepared, meter, fault)
-    usage, nano = used.usage, used.nano
+    usage, source, nano = consumed(prepared, meter, fault)
     started, first, terminal = one.marks["opened"], meter.first_content, meter.terminal
-    status = status_of(fault, meter, committed=one.gate.committed)
+    status: Status = "completed"
+    if fault is not None:
+        status = status_of(fault, meter, committed=one.gate.committed)
     upstream_status, upstream_request_id = _answered(one.pumped, fault)
     dropped, adjusted, injected, counts = _notes(call, one)
     return Settlement(
@@ -171,7 +168,7 @@ def settlement(
         call.id,
         call.runtime.clock.wall(),
         status,
-        used.source,
+        source,
         usage.prompt,
         usage.output,
         usage.cache_read,
@@ -222,10 +219,9 @@ def _notes(call: Call, one: Try) -> tuple[str | None, ...]:
     """What is seldom there, as JSON: fields that were dropped, adjusted and put in, and numbers
     without text: what was trimmed, masked, mended."""
     prepared, proof = one.prepared, one.proof
-    dropped, adjusted, trimmed = prepared.dropped, prepared.adjusted, prepared.trimmed
-    injected = prepared.encoded.injected
-    noted = dropped or adjusted or injected or trimmed
-    if not noted and call.masking is None and proof is None:
+    dropped, adjusted, injected = prepared.dropped, prepared.adjusted, prepared.encoded.injected
+    trimmed = prepared.trimmed
+    if proof is None and call.masking is None and not (dropped or adjusted or injected or trimmed):
         return _NO_NOTES
     counts = {
         **{f"trimmed_{name}": number for name, number in trimmed.items()},
@@ -260,23 +256,29 @@ def _named(text: str | None) -> str | None:
 
 
 _when = itemgetter(1)
+_thousands = repeat(1000)
 
 
 def _stages(marks: Mapping[str, float], pumped: Pumped | None) -> str:
     """Milliseconds in each stage of the attempt, from monotonic marks, as JSON."""
-    points: dict[str, Any] = {**marks}
+    points: Mapping[str, Any] = marks
     if pumped is not None:
-        points["headers"] = pumped.headers_at
-        points["first_event"] = pumped.first_event_at
-        points["ended"] = pumped.ended_at
+        points = {
+            **marks,
+            "headers": pumped.headers_at,
+            "first_event": pumped.first_event_at,
+            "ended": pumped.ended_at,
+        }
         if None in points.values():
             points = {name: at for name, at in points.items() if at is not None}
-    names, times = zip(*sorted(points.items(), key=_when), strict=True)
-    spans = map(sub, times[1:], times)
-    return _stages_form(names[1:]) % tuple(map(mul, spans, repeat(1000)))
+    times = (*points.values(),)
+    spans = [*map(sub, times[1:], times)]
+    if min(spans, default=0) < 0:
+        return _stages(dict(sorted(points.items(), key=_when)), None)
+    return _stages_form((*points,)) % tuple(map(mul, spans, _thousands))
 
 
 @lru_cache(maxsize=64)
 def _stages_form(names: tuple[str, ...]) -> str:
-    """JSON with a place for the milliseconds of each stage."""
-    return "{" + ",".join(f'"{name}":%.3f' for name in names) + "}"
+    """JSON with a place for the milliseconds of each stage after the first."""
+    return "{" + ",".join(f'"{name}":%.3f' for name in names[1:]) + "}"

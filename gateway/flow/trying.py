@@ -131,8 +131,8 @@ class Trying(ABC):
             assert one.pumped is not None
             head = self._head(one, "ok") if one.head is None else one.head
             self._notes = head.attempts
-            cost = await self._books.settle(one, None, tries.chain, last=True)
-            return self._outcome(one, one.pumped.terminal, head, cost), DONE
+            await self._books.settle(one, None, tries.chain, last=True)
+            return self._outcome(one, one.pumped.terminal, head), DONE
         if fault.phase == "total":
             fault = self._out_of_time(one, fault)
         head = self._head(one, fault.kind)
@@ -144,11 +144,11 @@ class Trying(ABC):
         decision = self._reask(one, fault, now) or tries.after(fault, now, committed=committed)
         last = decision.action == "stop"
         one.pause = decision.delay
-        cost = await self._books.settle(one, fault, tries.chain, last=last)
+        await self._books.settle(one, fault, tries.chain, last=last)
         if not last:
             return None, decision
         shown = fault if committed else failure(tries.chain)
-        return self._outcome(one, Failed(shown), head, cost), decision
+        return self._outcome(one, Failed(shown), head), decision
 
     def _out_of_time(self, one: Try, fault: Fault) -> Fault:
         """A time-out that was the call's: the deadline had left the try less than the time that
@@ -185,7 +185,7 @@ class Trying(ABC):
 
     # what is told of it
 
-    def _outcome(self, one: Try, terminal: Terminal, head: Head, cost: int | None) -> Outcome:
+    def _outcome(self, one: Try, terminal: Terminal, head: Head) -> Outcome:
         return Outcome(
             terminal,
             one.gate.committed,
@@ -194,7 +194,7 @@ class Trying(ABC):
             one.prepared.target.deployment,
             one.meter.model,
             one.meter.first_content,
-            cost,
+            one.nano,
             None if one.proof is None else one.proof.told(),
         )
 

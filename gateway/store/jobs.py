@@ -9,9 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, Literal
-
-from adapters.canonical.record import record
+from typing import Any, Literal, NamedTuple
 
 Durability = Literal["normal", "full"]
 """What a commit survives: ``normal`` the death of the gateway, ``full`` a power cut."""
@@ -42,8 +40,7 @@ class Lasting(asyncio.Future[Any]):
         return False
 
 
-@record(slots=True, eq=False)
-class Job:
+class Job(NamedTuple):
     """One entry on its way to the database.
 
     ``apply`` takes a connection and the entries of a group that share it, and answers each in

@@ -30,12 +30,13 @@ from adapters.canonical.facts import Facts, Price, Rate
 from adapters.canonical.faults import Fault
 from adapters.canonical.parts import Text, Thinking, ToolCall
 from adapters.wire.call import Encoded, Timeouts, WireCall
+from gateway.flow import record
 from gateway.flow.books import LEASE_MARGIN, Books
 from gateway.flow.context import Prepared
 from gateway.flow.gate import Gate
 from gateway.flow.leases import Leases
 from gateway.flow.meter import Meter
-from gateway.flow.record import Try, _stages, consumed, cost, settlement, status_of, told_name
+from gateway.flow.record import Try, _stages, cost, settlement, status_of, told_name
 from gateway.flow.tracing import UNTRACED
 from gateway.observe.traces import NoTracer
 from gateway.routing.plan import Plan
@@ -185,7 +186,7 @@ def test_every_word_of_a_row_stands_in_its_place() -> None:
     told = settlement(call, one, None, (), 2.0, last=False)
     numbers = (told.input_tokens, told.output_tokens, told.cache_read_tokens)
     assert (*numbers, told.cache_write_tokens, told.reasoning_tokens) == (15, 40, 3, 2, 7)
-    assert (told.usage_source, told.request) == ("provider", None)
+    assert (told.status, told.usage_source, told.request) == ("completed", "provider", None)
 
 
 moments = st.floats(0, 10**6, allow_nan=False)
@@ -289,7 +290,13 @@ async def test_every_word_of_an_opening_stands_in_its_place() -> None:
 
 
 def prepared(price: Price | None = PRICE, estimated_input: int = 50) -> Any:
-    return SimpleNamespace(facts=SimpleNamespace(price=price), estimated_input=estimated_input)
+    target = Target(Deployment(PROVIDER, "gpt", Facts("gpt", price=price)))
+    return SimpleNamespace(target=target, estimated_input=estimated_input)
+
+
+def consumed(*seen: Any) -> Any:
+    usage, source, nano = record.consumed(*seen)
+    return SimpleNamespace(usage=usage, source=source, nano=nano)
 
 
 def metered(*events: Event) -> Meter:
@@ -421,7 +428,6 @@ def test_who_looks_at_reasoning_is_called_with_the_first_of_it(waking: Event) ->
 @pytest.mark.parametrize(
     ("events", "fault", "committed", "status"),
     [
-        ((*SAID, DONE), None, True, "completed"),
         (SAID, Fault("cancelled", ""), True, "partial"),
         (SAID, Fault("stream_truncated", ""), True, "partial"),
         (SAID, Fault("stream_truncated", ""), False, "failed"),
@@ -431,7 +437,7 @@ def test_who_looks_at_reasoning_is_called_with_the_first_of_it(waking: Event) ->
     ],
 )
 def test_partial_is_what_the_caller_has_seen_a_part_of(
-    events: tuple[Event, ...], fault: Fault | None, committed: bool, status: str
+    events: tuple[Event, ...], fault: Fault, committed: bool, status: str
 ) -> None:
     assert status_of(fault, metered(*events), committed=committed) == status
 
