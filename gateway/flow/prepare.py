@@ -62,15 +62,18 @@ def prepare(
     encoded = dialect.encode(sent, deployment.model, facts)
     if added:
         encoded = replace(encoded, injected=(*added, *encoded.injected))
-    refused, clamped = _as_called(request, fitted)
-    dropped = (*refused, *encoded.dropped)
+    dropped, adjusted = encoded.dropped, encoded.adjusted
+    if asked is not None:
+        adjusted = (*asked.adjusted, *adjusted)
+    if fitted.dropped or fitted.adjusted:
+        refused, clamped = _as_called(request, fitted)
+        dropped, adjusted = (*refused, *dropped), (*clamped, *adjusted)
     if strict and dropped:
         raise _lossy(deployment, dropped)
     estimate = measured(request, facts) if trimmed else counted.estimate(facts)
     output = counted.output(facts)
     tokens = estimate.tokens + estimate.bound + output
     nano = reservation(estimate, output, facts.price)
-    adjusted = (*clamped, *(() if asked is None else asked.adjusted), *encoded.adjusted)
     return Prepared(
         target, encoded, dropped, adjusted, estimate.tokens, tokens, nano, trimmed, asked, stops
     )
@@ -97,8 +100,6 @@ def _meant(
 
 def _as_called(request: Request, fitted: Fitted) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What was dropped and adjusted, as the caller wrote it."""
-    if not fitted.dropped and not fitted.adjusted:
-        return (), ()
 
     def called(field: str) -> str:
         limit = request.sampling.limit_name if field == "max_output_tokens" else None

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from adapters.canonical.facts import Facts
 from adapters.canonical.faults import Fault
 from adapters.canonical.parts import Dialect as DialectName
-from adapters.canonical.request import Request
 from adapters.dialects.anthropic_messages.decode import MessagesDecoder
 from adapters.dialects.anthropic_messages.encode import encode, encode_count
 from adapters.dialects.anthropic_messages.errors import error
@@ -19,7 +17,6 @@ from adapters.dialects.anthropic_messages.fields import FIELDS
 from adapters.dialects.anthropic_messages.schema import Projection, Unprojectable, project
 from adapters.dialects.base import Dialect, Field
 from adapters.wire.anthropic_messages import NAME
-from adapters.wire.call import Encoded
 
 __all__ = ["DIALECT", "FIELDS", "Projection", "Unprojectable", "encode_count", "project"]
 
@@ -32,13 +29,8 @@ class _Messages:
     name: DialectName = NAME
     FIELDS: Mapping[str, Field] = FIELDS
 
-    def encode(self, request: Request, model: str, facts: Facts) -> Encoded:
-        """One call for ``request``."""
-        return encode(request, model, facts)
-
-    def decoder(self, *, verbatim: bool = False, skims: bool = False) -> MessagesDecoder:
-        """A fresh decoder for one answer."""
-        return MessagesDecoder(verbatim=verbatim, skims=skims)
+    encode = staticmethod(encode)
+    decoder = MessagesDecoder
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes) -> Fault:
         """The fault behind an answer with an error status."""

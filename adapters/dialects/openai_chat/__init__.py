@@ -10,15 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from adapters.canonical.facts import Facts
 from adapters.canonical.faults import Fault
 from adapters.canonical.parts import Dialect as DialectName
-from adapters.canonical.request import Request
 from adapters.dialects import base
 from adapters.dialects.openai_chat import encode, errors
 from adapters.dialects.openai_chat.fields import FIELDS
 from adapters.dialects.openai_chat.stream import ChatDecoder
-from adapters.wire.call import Encoded
 
 
 class ChatDialect:
@@ -29,11 +26,8 @@ class ChatDialect:
     name: DialectName = "openai-chat"
     FIELDS: Mapping[str, base.Field] = FIELDS
 
-    def encode(self, request: Request, model: str, facts: Facts) -> Encoded:
-        return encode.encode(request, model, facts)
-
-    def decoder(self, *, verbatim: bool = False, skims: bool = False) -> ChatDecoder:
-        return ChatDecoder(verbatim=verbatim, skims=skims)
+    encode = staticmethod(encode.encode)
+    decoder = ChatDecoder
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes) -> Fault:
         return errors.of_status(status, headers, body)

@@ -10,15 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from adapters.canonical.facts import Facts
 from adapters.canonical.faults import Fault
 from adapters.canonical.parts import Dialect as DialectName
-from adapters.canonical.request import Request
 from adapters.dialects import base
 from adapters.dialects.openai_responses import encode, errors
 from adapters.dialects.openai_responses.fields import FIELDS
 from adapters.dialects.openai_responses.stream import ResponsesDecoder
-from adapters.wire.call import Encoded
 
 
 class ResponsesDialect:
@@ -29,8 +26,7 @@ class ResponsesDialect:
     name: DialectName = "openai-responses"
     FIELDS: Mapping[str, base.Field] = FIELDS
 
-    def encode(self, request: Request, model: str, facts: Facts) -> Encoded:
-        return encode.encode(request, model, facts)
+    encode = staticmethod(encode.encode)
 
     def decoder(self, *, verbatim: bool = False, skims: bool = False) -> ResponsesDecoder:
         return ResponsesDecoder(verbatim=verbatim)
