@@ -100,6 +100,8 @@ _JOINTS: tuple[tuple[int, frozenset[int], frozenset[int]], ...] = (
 )
 """A bit, and what stands before and after a joint: where a word begins, inside camelCase, between
 letters and digits. No place in a text is two of them, and no byte is on both sides of one."""
+_WORD, _HUMP = 1 << 4, 2 << 4
+"""The first two, where they are complete."""
 
 
 def _sides() -> bytes:
@@ -121,8 +123,7 @@ def features(data: bytes) -> tuple[int, ...]:
 
     Of each class there are as many characters as less is left without them; without lower-case
     letters, little is left of most texts. Joints are found for all places at once: what the bytes
-    begin, as one large number, moved on by a byte, *and* what they complete, moved on by half a
-    byte.
+    begin, as one large number, moved on to what the next ones complete, *and* that.
     """
     classes, leads = (_ASCII, _NO_LEADS) if data.isascii() else (_OTHERS, ())
     rest = data.translate(None, _FIRST)
@@ -130,8 +131,8 @@ def features(data: bytes) -> tuple[int, ...]:
     counts = map(sub, repeat(len(rest)), left)
     begun = _START + data  # so that the first word begins, too
     sides = int.from_bytes(begun.translate(_SIDES), "big")
-    joints = ((sides >> 8) & (sides >> 4)).to_bytes(len(begun), "big").translate(None, b"\0")
-    words, humps = joints.count(1), joints.count(2)
+    joints = ((sides >> 4) & sides).to_bytes(len(begun), "big").translate(None, b"\0")
+    words, humps = joints.count(_WORD), joints.count(_HUMP)
     letters = len(data) - len(rest)
     return (letters, *counts, *leads, words, humps, len(joints) - words - humps)
 
