@@ -7,7 +7,6 @@ is reading from a provider or writing to a caller.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from operator import itemgetter
 from typing import Any
 
 from adapters.canonical.events import Reason, Usage
@@ -29,25 +28,20 @@ def read_usage(raw: object) -> Usage | None:
     return None if raw is None else _plain_usage(raw) or _any_usage(raw)
 
 
-_totals = itemgetter("prompt_tokens", "completion_tokens", "total_tokens")
-_INTEGERS = (int, int, int)
-
-
 def _plain_usage(raw: Any) -> Usage | None:
     """The counts where only totals came, all of them and in bounds; else ``None``."""
     try:
-        totals = _totals(raw)
+        prompt, output = raw["prompt_tokens"], raw["completion_tokens"]
+        total = raw["total_tokens"]
     except (KeyError, TypeError):
         return None
     if (
-        tuple(map(type, totals)) != _INTEGERS
-        or min(totals) < 0
-        or max(totals) > MAX_TOKENS
+        not (type(prompt) is type(output) is type(total) is int)
+        or not 0 <= prompt <= MAX_TOKENS >= output >= 0 <= total <= MAX_TOKENS
         or raw.get("prompt_tokens_details")
         or raw.get("completion_tokens_details")
     ):
         return None
-    prompt, output, _ = totals
     return Usage(prompt, None, None, output, None, None, raw)
 
 

@@ -6,7 +6,6 @@ Most answers that are not streamed are that. Gives what the fold of their events
 
 from __future__ import annotations
 
-from operator import itemgetter
 from typing import Any
 
 from adapters.canonical.completion import Completion
@@ -18,9 +17,6 @@ from adapters.wire.openai_chat import DIALECT, FINISH_REASONS, read_usage
 OUTER = frozenset({"id", "object", "created", "model", "choices", "usage", "obfuscation", "error"})
 """Fields around the choices that are read or mean nothing; others travel as extras."""
 
-_around = itemgetter("id", "model", "created", "choices")
-_within = itemgetter("index", "message", "finish_reason")
-
 _TYPES = (str, str, str, int, int)
 _BARE = {"role", "content"}
 _MORE = tuple(sorted(KNOWN - {"role", "name", "content"}))
@@ -30,13 +26,14 @@ _MORE = tuple(sorted(KNOWN - {"role", "name", "content"}))
 def straight(body: Any, verbatim: Verbatim | None) -> Completion | None:
     """The answer that ``body`` is, if it is an ordinary one."""
     try:
-        name, model, created, (choice,) = _around(body)
-        number, message, raw = _within(choice)
+        name, model, created = body["id"], body["model"], body["created"]
+        (choice,) = body["choices"]
+        number, message, raw = choice["index"], choice["message"], choice["finish_reason"]
         text, reason = message["content"], FINISH_REASONS[raw]
     except (KeyError, TypeError, ValueError):
         return None
     if (
-        tuple(map(type, (name, model, text, created, number))) != _TYPES
+        (type(name), type(model), type(text), type(created), type(number)) != _TYPES
         or not (name and model and text and created > 0 == number)
         or (message.keys() != _BARE and _says_more(message))
         or not choice.keys() <= AROUND
