@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from functools import lru_cache
-from itertools import repeat
 from operator import itemgetter, mul, sub
 from typing import AnyStr, NamedTuple
 
@@ -85,9 +84,8 @@ class Estimate(NamedTuple):
 _OF_SLICES = (1.0,) * len(CLASSES) + (SLICE / (SLICE - 1),) * 3
 """By what features are multiplied: a slice has all of its characters, but one joint too few."""
 
-_FIRST, *_OTHERS = (members for _, members in CLASSES)
-_ASCII = _OTHERS[:5]
-_NO_LEADS = (0,) * (len(_OTHERS) - len(_ASCII))
+_l, _u, _d, _s, _n, _p, *_LEADS = (members for _, members in CLASSES)  # by their codes
+_NO_LEADS = (0,) * len(_LEADS)
 
 _LOWER, _UPPER, _DIGIT = (frozenset(members) for _, members in CLASSES[:3])
 _SPACE = frozenset(b" \t\n\r\x0b\x0c")
@@ -121,20 +119,29 @@ _SIDES = _sides()
 def features(data: bytes) -> tuple[int, ...]:
     """How often each class, a word, and each kind of joint occurs, as ``TOKENIZERS`` has them.
 
-    Of each class there are as many characters as less is left without them; without lower-case
-    letters, little is left of most texts. Joints are found for all places at once: what the bytes
-    begin, as one large number, moved on to what the next ones complete, *and* that.
+    Of each class there are as many characters as less is left without them; those of which most
+    texts have most go first. Joints are found for all places at once: what the bytes begin, as one
+    large number, moved on to what the next ones complete, *and* that.
     """
-    classes, leads = (_ASCII, _NO_LEADS) if data.isascii() else (_OTHERS, ())
-    rest = data.translate(None, _FIRST)
-    left = map(len, map(rest.translate, repeat(None), classes))
-    counts = map(sub, repeat(len(rest)), left)
+    letters = len(data) - len(rest := data.translate(None, _l))
+    spaces = len(rest) - len(rest := rest.translate(None, _s))
+    signs = len(rest) - len(rest := rest.translate(None, _p))
+    capitals = len(rest) - len(rest := rest.translate(None, _u))
+    digits = len(rest) - len(rest := rest.translate(None, _d))
+    ends = len(rest) - len(rest := rest.translate(None, _n))
+    leads = _leads(rest) if rest else _NO_LEADS
     begun = _START + data  # so that the first word begins, too
     sides = int.from_bytes(begun.translate(_SIDES), "big")
     joints = ((sides >> 4) & sides).to_bytes(len(begun), "big").translate(None, b"\0")
     words, humps = joints.count(_WORD), joints.count(_HUMP)
-    letters = len(data) - len(rest)
-    return (letters, *counts, *leads, words, humps, len(joints) - words - humps)
+    others = len(joints) - words - humps
+    return (letters, capitals, digits, spaces, ends, signs, *leads, words, humps, others)
+
+
+def _leads(rest: bytes) -> Iterator[int]:
+    """How often the lead bytes of each class occur in what has no ASCII of any."""
+    left = [len(rest), *(len(rest := rest.translate(None, members)) for members in _LEADS)]
+    return map(sub, left, left[1:])
 
 
 def count(text: str | bytes, family: Family) -> float:
