@@ -129,7 +129,7 @@ def features(data: bytes) -> tuple[int, ...]:
     capitals = len(rest) - len(rest := rest.translate(None, _u))
     digits = len(rest) - len(rest := rest.translate(None, _d))
     ends = len(rest) - len(rest := rest.translate(None, _n))
-    leads = _leads(rest) if rest else _NO_LEADS
+    leads = _NO_LEADS if rest.isascii() else _leads(rest)
     begun = _START + data  # so that the first word begins, too
     sides = int.from_bytes(begun.translate(_SIDES), "big")
     joints = ((sides >> 4) & sides).to_bytes(len(begun), "big").translate(None, b"\0")
