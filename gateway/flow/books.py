@@ -41,7 +41,17 @@ ACCIDENT = "The gateway made a mistake."
 
 GONE = "The caller closed the connection before the answer was complete."
 
-_counted = attrgetter("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+_told = attrgetter(
+    "ttft_ms",
+    "total_ms",
+    "fault",
+    "cost_nano",
+    "usage_source",
+    "input_tokens",
+    "output_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+)
 _UNCOUNTED = (None, None, None, None)
 """The metrics count a provider's own numbers only."""
 
@@ -154,13 +164,13 @@ class Books:
         call, name = self._call, one.deployment
         runtime, alias, deployment = call.runtime, call.alias, one.prepared.target.deployment
         self._record(name, fault, now, probe=one.probe)
+        first, total, kind, nano, source, *counted = _told(settled)
         if fault is None or fault.trips == "yes":
-            taken = settled.ttft_ms
-            if taken is None and fault is None:
-                taken = settled.total_ms  # vectors, and what ends well without content
+            taken = first
+            if first is None and fault is None:
+                taken = total  # vectors, and what ends well without content
             runtime.stats.observe(name, now, None if taken is None else taken / 1000)
-        told = settled.usage_source == "provider"
-        given, made, read, written = _counted(settled) if told else _UNCOUNTED
+        given, made, read, written = counted if source == "provider" else _UNCOUNTED
         runtime.metrics.attempt_ended(
             AttemptEnd(
                 alias.name,
@@ -168,13 +178,13 @@ class Books:
                 deployment.provider.name,
                 deployment.model,
                 one.kind,
-                settled.fault or "",
-                (settled.total_ms or 0.0) / 1000,
+                kind or "",
+                (total or 0.0) / 1000,
                 given,
                 made,
                 read,
                 written,
-                settled.cost_nano,
+                nano,
             )
         )
         if one.span is not NO_SPAN:

@@ -15,9 +15,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import field
-from functools import partial
-from itertools import chain, compress, repeat
-from operator import attrgetter, is_, itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from adapters.canonical.faults import Fault
@@ -44,11 +42,24 @@ Line = tuple[int, tuple[Any, ...], str, str]
 """A line of the daily roll-up: the day, who paid, and which provider's model, if one was asked."""
 
 _payer = attrgetter("project", "key_id", "alias", "prompt", "key_name")
-_USED = Settlement._fields.index("input_tokens"), Settlement._fields.index("cost_nano")
-_used = itemgetter(slice(*_USED))
-_priced = itemgetter(slice(_USED[0], _USED[1] + 1))
-_known = partial(filter, None)
-"""Of some numbers those that are known, and not zero."""
+_told = itemgetter(
+    *map(
+        Settlement._fields.index,
+        (
+            "input_tokens",
+            "output_tokens",
+            "cache_read_tokens",
+            "cache_write_tokens",
+            "reasoning_tokens",
+            "cost_nano",
+            "usage_source",
+            "fault",
+            "ended_at",
+            "request",
+        ),
+    )
+)
+"""What is asked of each settlement; one by one, by their names, it took a third longer."""
 
 
 @record(slots=True)
@@ -126,12 +137,19 @@ class Batch:
 
     def __init__(self, entries: Sequence[Entry]) -> None:
         self._size = len(entries)
-        kinds = [*map(type, entries)]
-        self.settlements: list[Settlement] = _of(Settlement, kinds, entries)
+        self.settlements: list[Settlement] = []
         """Whose attempts to load (those that are open) before :meth:`load`."""
-        self._closes: list[Close] = _of(Close, kinds, entries)
-        self._opens: list[Opening] = _of(Opening, kinds, entries)
-        self._places: list[int] = _of(Opening, kinds, range(self._size))
+        self._closes: list[Close] = []
+        self._opens: list[Opening] = []
+        self._places: list[int] = []
+        for place, entry in enumerate(entries):
+            if isinstance(entry, Opening):
+                self._opens.append(entry)
+                self._places.append(place)
+            elif isinstance(entry, Settlement):
+                self.settlements.append(entry)
+            else:
+                self._closes.append(entry)
         self._attempts: dict[str, Attempt] = {}
         self._calls: Mapping[str, Call] = {}
         self._known: set[str] = set()
@@ -207,30 +225,51 @@ class Batch:
 
     def _settle(self) -> None:
         """Each attempt once: the first settlement stands."""
-        attempts, writes = self._attempts, self.writes
-        for end in map(_checked, self.settlements) if self._any_negative() else self.settlements:
-            attempt = attempts.pop(end.attempt_id, None)
-            if attempt is None:
-                continue
-            row, call, day, holds_slot, call_open = attempt
-            ends_call = end.request is not None and call_open and call.id not in self._ended
-            amounts = _amounts(end, row.reserved_nano, ends_call, holds_slot)
-            *_, charge, _, overrun, _, _ = amounts
-            self._sums[day, _payer(call), row.provider, row.model].append(amounts)
-            tokens = _real_tokens(end)
-            if tokens is not None:
-                window = self._accounts[call.key_id].window
-                window.correct(int(row.at), tokens - row.reserved_tokens)
-            writes.settled.append((*rows.written(end), charge, overrun, end.attempt_id))
-            if end.request is None:
-                writes.kept.append((end.ended_at + end.pause + BETWEEN_ATTEMPTS, call.id))
-            elif ends_call:
-                self._ended.add(call.id)
-                writes.closed.append((*end.request, end.ended_at, call.id))
+        for end in self.settlements:
+            attempt = self._attempts.pop(end.attempt_id, None)
+            if attempt is not None:
+                self._end(end, attempt)
 
-    def _any_negative(self) -> bool:
-        numbers = chain.from_iterable(map(_priced, self.settlements))
-        return min(_known(numbers), default=0) < 0
+    def _end(self, end: Settlement, attempt: Attempt) -> None:
+        """Unknown tokens count as none, an unknown cost as what was reserved."""
+        given, made, read, written, thought, cost, source, fault, ended_at, request = _told(end)
+        if min(given or 0, made or 0, read or 0, written or 0, thought or 0, cost or 0) < 0:
+            self._end(_unknown(end), attempt)
+            return
+        row, call, day, holds_slot, call_open = attempt
+        ends_call = request is not None and call_open and call.id not in self._ended
+        reserved, writes = row.reserved_nano, self.writes
+        charge = reserved if cost is None else cost
+        overrun = max(0, charge - reserved, end.overrun_nano)
+        amounts = (
+            ends_call,
+            1,
+            0,
+            fault is not None,
+            source == "unknown",
+            source == "estimated",
+            given or 0,
+            made or 0,
+            read or 0,
+            written or 0,
+            thought or 0,
+            charge,
+            charge if cost is None or source != "provider" else 0,
+            overrun,
+            reserved,
+            ends_call and holds_slot,
+        )
+        self._sums[day, _payer(call), row.provider, row.model].append(amounts)
+        tokens = _real_tokens(given, made, cost)
+        if tokens is not None:
+            window = self._accounts[call.key_id].window
+            window.correct(int(row.at), tokens - row.reserved_tokens)
+        writes.settled.append((*rows.written(end), charge, overrun, row.id))
+        if request is None:
+            writes.kept.append((ended_at + end.pause + BETWEEN_ATTEMPTS, call.id))
+        elif ends_call:
+            self._ended.add(call.id)
+            writes.closed.append((*request, ended_at, call.id))
 
     def _close(self, entry: Close) -> None:
         request_id, at, end, request = entry
@@ -250,7 +289,7 @@ class Batch:
     def _add(self, line: Line, amounts: list[Row]) -> None:
         """Add up what belongs to one line of the roll-up, and book it on the key's account."""
         day, (project, key_id, alias, prompt, key_name), provider, model = line
-        *sums, reserved, slots = map(sum, map(_known, zip(*amounts, strict=True)))
+        *sums, reserved, slots = map(sum, zip(*amounts, strict=True))
         names = day, project, key_id, alias, provider, model, prompt or "", key_name
         self.writes.rollups.append((*names, *sums))
         if sums[_ATTEMPTS] or slots:  # what was refused outright has taken nothing
@@ -260,37 +299,6 @@ class Batch:
 
 
 _ATTEMPTS, _CHARGE = map(rows.ROLLUP_SUMS.index, ("attempts", "cost_nano"))
-
-
-def _of(kind: type, kinds: Sequence[type], things: Iterable[Any]) -> list[Any]:
-    """Of ``things`` those that stand where the kind is this one."""
-    return [*compress(things, map(is_, kinds, repeat(kind)))]
-
-
-def _amounts(end: Settlement, reserved: int, ends_call: bool, holds_slot: bool) -> Row:
-    """What an attempt adds to the sums, its call's end included. Tokens that are not known are not
-    summed up, an unknown cost counts as what was reserved."""
-    cost, source = end.cost_nano, end.usage_source
-    charge = reserved if cost is None else cost
-    return (
-        ends_call,
-        1,
-        0,
-        end.fault is not None,
-        source == "unknown",
-        source == "estimated",
-        *_used(end),
-        charge,
-        charge if cost is None or source != "provider" else 0,
-        max(0, charge - reserved, end.overrun_nano),
-        reserved,
-        ends_call and holds_slot,
-    )
-
-
-def _checked(end: Settlement) -> Settlement:
-    """The settlement, unless a number of it is negative."""
-    return _unknown(end) if min(_known(_priced(end)), default=0) < 0 else end
 
 
 def _unknown(end: Settlement) -> Settlement:
@@ -307,11 +315,11 @@ def _unknown(end: Settlement) -> Settlement:
     )
 
 
-def _real_tokens(end: Settlement) -> int | None:
+def _real_tokens(given: int | None, made: int | None, cost: int | None) -> int | None:
     """All tokens of an attempt; ``None`` where they are not known, so that the reservation
     stays. What cost nothing and reported nothing did no work."""
-    if end.input_tokens is None and end.output_tokens is None:
-        return 0 if end.cost_nano == 0 else None
-    if end.input_tokens is None or end.output_tokens is None:
+    if given is None and made is None:
+        return 0 if cost == 0 else None
+    if given is None or made is None:
         return None
-    return end.input_tokens + end.output_tokens
+    return given + made

@@ -47,7 +47,7 @@ class Job(NamedTuple):
     its place. A refusal (a ``Fault``) is an answer: nothing was written for that entry. If an
     ``apply`` raises, the group is rolled back and every job is tried alone.
 
-    ``must``: keep it queued until it is written. ``undo`` makes the entry to write later if
+    ``must``: keep it queued until it is written. ``undo`` makes of it the entry to write later if
     nobody can tell whether this one was committed.
     """
 
@@ -55,7 +55,7 @@ class Job(NamedTuple):
     entry: Any
     durability: Durability
     must: bool
-    undo: Callable[[], Any] | None
+    undo: Callable[[Any], Any] | None
     future: asyncio.Future[Any]
     since: float
 

@@ -92,9 +92,10 @@ class Window:
         was counted there, never more."""
         slot = self.slots.get(second)
         if slot is not None:
-            before = slot[2]
-            slot[2] = after = max(0, before + tokens)
-            self.tokens += after - before
+            if tokens + slot[2] < 0:
+                tokens = -slot[2]
+            slot[2] += tokens
+            self.tokens += tokens
 
     def wait(self, column: int, excess: int, now: float) -> float:
         """Seconds until ``excess`` requests (column 1) or tokens (2) have left the window."""

@@ -28,7 +28,7 @@ class Database(Protocol):
         durability: Durability,
         *,
         must: bool = False,
-        undo: Callable[[], Any] | None = None,
+        undo: Callable[[Any], Any] | None = None,
     ) -> asyncio.Future[Any]:
         """Queue an entry for the next group; the future has its answer after the commit.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from functools import partial
 
 from adapters.canonical.clock import Clock
 from gateway.settings.snapshot import Limits
@@ -37,14 +36,13 @@ class LedgerBook:
     """Takes ``(leases that end before this, time of the settlement)``, answers a count."""
 
     async def open_attempt(self, opening: Opening) -> Rates:
-        undo = partial(self._unsent, opening)
-        future = self._db.write(self.enter, opening, self._durability, undo=undo)
+        future = self._db.write(self.enter, opening, self._durability, undo=self._unsent)
         try:
             rates: Rates = await future
         except asyncio.CancelledError:
             # The row may be there by now, and nobody is left to settle it: the queue is in
             # order, so this settlement finds the row if it was written.
-            self._db.write(self.enter, undo(), self._durability, must=True)
+            self._db.write(self.enter, self._unsent(opening), self._durability, must=True)
             raise
         return rates
 

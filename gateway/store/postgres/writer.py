@@ -109,7 +109,7 @@ class Writer:
         durability: Durability,
         *,
         must: bool = False,
-        undo: Callable[[], Any] | None = None,
+        undo: Callable[[Any], Any] | None = None,
     ) -> asyncio.Future[Any]:
         """Queue a job; see :meth:`gateway.store.books.Database.write`.
 
@@ -233,4 +233,4 @@ def _undoing(job: Job) -> Job:
     assert job.undo is not None
     future = asyncio.get_running_loop().create_future()
     future.add_done_callback(lambda done: done.cancelled() or done.exception())
-    return Job(job.apply, job.undo(), job.durability, True, None, future, time.monotonic())
+    return Job(job.apply, job.undo(job.entry), job.durability, True, None, future, time.monotonic())

@@ -124,7 +124,7 @@ class Writer:
         durability: Durability,
         *,
         must: bool = False,
-        undo: Callable[[], Any] | None = None,
+        undo: Callable[[Any], Any] | None = None,
     ) -> asyncio.Future[Any]:
         """Queue a job; see :meth:`gateway.store.books.Database.write`. A commit in SQLite has
         happened or has not: there is never anything to ``undo``.
