@@ -104,7 +104,7 @@ class Adapter:
             the call is cancelled and nothing is returned.
         """
         begun: list[Event] | None = None
-        with self.transport.open(call, self._headers(call), timeouts, marks) as exchange:
+        with Exchange(self.transport, call, self._headers(call), timeouts, marks) as exchange:
             try:
                 await exchange.start()
                 if not is_good(exchange.status):
@@ -138,7 +138,7 @@ class Adapter:
         :param marks: as for :meth:`pump`.
         :raises Fault: whatever went wrong, an error status included.
         """
-        with self.transport.open(call, self._headers(call), timeouts, marks) as exchange:
+        with Exchange(self.transport, call, self._headers(call), timeouts, marks) as exchange:
             await exchange.start()
             if not is_good(exchange.status):
                 raise await refused(exchange, self.dialect)

@@ -193,17 +193,17 @@ def needs(request: Request, kinds: Set[type]) -> frozenset[str]:
 
     :param kinds: the types of the messages' parts.
     """
-    wanted: set[str] = set()
+    wanted: frozenset[str] = frozenset()
     if request.tools and any(isinstance(tool, FunctionTool) for tool in request.tools):
-        wanted.add("tools")
+        wanted |= {"tools"}
     if request.stream:
-        wanted.add("streaming")
+        wanted |= {"streaming"}
     if request.sampling.logprobs:
-        wanted.add("logprobs")
+        wanted |= {"logprobs"}
     if Media in kinds:
         parts = chain.from_iterable(message.parts for message in request.messages)
-        wanted.update(MEDIA_NEEDS[part.kind] for part in parts if isinstance(part, Media))
-    return frozenset(wanted)
+        wanted |= {MEDIA_NEEDS[part.kind] for part in parts if isinstance(part, Media)}
+    return wanted
 
 
 def schema_tier(request: Request, facts: Facts) -> str:

@@ -75,20 +75,6 @@ class HttpTransport:
         """Calls that hold a connection, or are making one."""
         return len(self.pool.holders)
 
-    def open(
-        self,
-        call: WireCall,
-        headers: Mapping[str, str],
-        timeouts: Timeouts,
-        marks: MutableMapping[str, float] | None = None,
-    ) -> Exchange:
-        """The exchange for one call, not yet begun: ``with``, then ``await start()``.
-
-        :param headers: all headers of the request; those in ``call`` are not looked at.
-        :param marks: is told ``sent``, in monotonic seconds, once the whole request has left.
-        """
-        return Exchange(self, call, headers, timeouts, marks)
-
     def peer(self) -> Peer:
         """The provider's address and connections, made at first need, because they belong to the
         running loop.
@@ -117,9 +103,10 @@ class HttpTransport:
 class Exchange:
     """One request and its reply.
 
-    Within ``with``; leaving it closes the socket at once, unless the body was read to its end or
-    :meth:`finish` was called. Every error of the network comes as a
-    :class:`~adapters.canonical.faults.Fault`; a cancellation stays a cancellation.
+    Not yet begun when made: ``with``, then ``await start()``. Leaving it closes the socket at
+    once, unless the body was read to its end or :meth:`finish` was called. Every error of the
+    network comes as a :class:`~adapters.canonical.faults.Fault`; a cancellation stays a
+    cancellation.
     """
 
     status: int | None = None
@@ -143,8 +130,12 @@ class Exchange:
         call: WireCall,
         headers: Mapping[str, str],
         timeouts: Timeouts,
-        marks: MutableMapping[str, float] | None,
+        marks: MutableMapping[str, float] | None = None,
     ) -> None:
+        """
+        :param headers: all headers of the request; those in ``call`` are not looked at.
+        :param marks: is told ``sent``, in monotonic seconds, once the whole request has left.
+        """
         self._transport = transport
         self._call = call
         self._headers = headers

@@ -66,8 +66,11 @@ def drained(content: Any) -> bytes:
     """All that the reader holds. As its own reading would give it, which resumes the socket for
     each chunk of the provider's, also where it was never paused."""
     pieces = content._buffer
-    data: bytes = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-    pieces.clear()
+    if len(pieces) == 1:
+        data: bytes = pieces.pop()
+    else:
+        data = b"".join(pieces)
+        pieces.clear()
     content._size = 0
     protocol = content._protocol
     if protocol._reading_paused:

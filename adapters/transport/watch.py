@@ -91,8 +91,7 @@ class Watch:
         """From now only the limit of the whole call holds."""
         self.phase = "total"
         self._due = inf
-        if self._deadline < self._armed:
-            self._arm(self._deadline)
+        self._arm(self._deadline)
 
     def pause(self) -> None:
         """Stop all clocks."""

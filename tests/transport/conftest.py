@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from adapters.transport.http import HttpTransport
+from adapters.transport.http import Exchange, HttpTransport
 from adapters.wire.call import Timeouts, WireCall
 
 TLS = Path(__file__).parent / "tls"
@@ -64,7 +64,7 @@ def exchange_of() -> Callable[..., Any]:
     ) -> Any:
         call = WireCall("/go", body, stream=stream, method=method)
         limits = {"connect": 5.0, "first_event": 5.0, "between_events": 5.0, "total": 10.0}
-        return transport.open(call, headers or {}, Timeouts(**{**limits, **seconds}))
+        return Exchange(transport, call, headers or {}, Timeouts(**{**limits, **seconds}))
 
     return exchange_of
 
