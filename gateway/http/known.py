@@ -1,9 +1,9 @@
 """Heads that come again: one client's calls differ in their bodies, and in little else.
 
 The line and the headers of its calls are the same bytes but for the number in ``content-length``.
-So they are parsed once, and from then on known by their digest, with what was found out of them.
-What is kept holds no credentials, so that a key that was taken away is nowhere. Must not know what
-is served.
+So what has come twice, not counting a connection's first call, is parsed no more: it is known by
+its digest, with what was found out of it. What is kept holds no credentials, so that a key that was
+taken away is nowhere. Must not know what is served.
 """
 
 from __future__ import annotations
