@@ -71,7 +71,8 @@ class AttemptRow(NamedTuple):
     price_table: str
 
 
-class Opening(NamedTuple):
+@record(frozen=True, slots=True)
+class Opening:
     """An attempt that wants to begin: its rows, and the limits that it has to keep.
 
     ``request`` is given with a call's first attempt; only that one takes the limits of whole

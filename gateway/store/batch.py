@@ -206,7 +206,8 @@ class Batch:
         return results
 
     def _open(self, opening: Opening) -> Rates | Fault:
-        request, row, key_id, limits, lease = opening
+        request, row, key_id = opening.request, opening.row, opening.key_id
+        limits, lease = opening.limits, opening.lease_until
         account, new_call = self._accounts[key_id], request is not None
         try:
             rates = account.take(limits, row.reserved_tokens, row.reserved_nano, new_call, row.at)
@@ -236,8 +237,8 @@ class Batch:
         if min(given or 0, made or 0, read or 0, written or 0, thought or 0, cost or 0) < 0:
             self._end(_unknown(end), attempt)
             return
-        row, call, day, holds_slot, call_open = attempt
-        ends_call = request is not None and call_open and call.id not in self._ended
+        row, call, day = attempt.row, attempt.call, attempt.day
+        ends_call = request is not None and attempt.call_open and call.id not in self._ended
         reserved, writes = row.reserved_nano, self.writes
         charge = reserved if cost is None else cost
         overrun = max(0, charge - reserved, end.overrun_nano)
@@ -257,7 +258,7 @@ class Batch:
             charge if cost is None or source != "provider" else 0,
             overrun,
             reserved,
-            ends_call and holds_slot,
+            ends_call and attempt.holds_slot,
         )
         self._sums[day, _payer(call), row.provider, row.model].append(amounts)
         tokens = _real_tokens(given, made, cost)

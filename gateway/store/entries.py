@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from adapters.canonical.record import record
 from gateway.store.base import AttemptRow, Opening, RequestEnd, RequestRow, Settlement
 
 
@@ -30,7 +31,8 @@ class Call(NamedTuple):
     holds_slot: bool
 
 
-class Attempt(NamedTuple):
+@record(frozen=True, slots=True)
+class Attempt:
     """An attempt that is still open, with the call that it belongs to.
 
     ``day`` is the budget day that its money was reserved on. ``call_open`` is false where the

@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
+
+from adapters.canonical.record import record
 
 Durability = Literal["normal", "full"]
 """What a commit survives: ``normal`` the death of the gateway, ``full`` a power cut."""
@@ -40,7 +42,8 @@ class Lasting(asyncio.Future[Any]):
         return False
 
 
-class Job(NamedTuple):
+@record(slots=True, eq=False)
+class Job:
     """One entry on its way to the database.
 
     ``apply`` takes a connection and the entries of a group that share it, and answers each in
