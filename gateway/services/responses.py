@@ -244,6 +244,6 @@ def _obstacle(chain: Chain | None) -> str:
         return "a response that this one continues was deleted or is past its retention."
     if chain.last.conversation is not None:
         return "this response belongs to a conversation; send `conversation` instead."
-    if chain.last.body["status"] == "failed":
+    if chain.last.body.get("status") == "failed":
         return "this response has failed."
     return ""

@@ -25,7 +25,7 @@ from adapters.canonical.parts import (
     ToolResult,
     Url,
 )
-from adapters.canonical.request import Message
+from adapters.canonical.request import Message, Role
 from adapters.wire import data_url
 from adapters.wire.openai_responses import (
     AROUND,
@@ -43,6 +43,9 @@ Json = Mapping[str, Any]
 
 EARLIER = "the earlier response"
 """Stands in messages for the path of an item that the caller did not send."""
+
+ROLES: Mapping[str, Role] = {"user": "user", "system": "system", "developer": "developer"}
+"""Of messages that are not the assistant's."""
 
 
 class ItemReader:
@@ -64,8 +67,10 @@ class ItemReader:
     def read(self, given: Sequence[Json], earlier: Sequence[Json] = ()) -> tuple[Message, ...]:
         """The canonical messages of ``input``, which has passed its shape.
 
-        :param earlier: what the gateway kept of the responses that this one continues.
+        :param earlier: what the gateway kept of the responses that this one continues; it has
+            passed none.
         :raises Fault: ``bad_request`` with the path of what contradicts itself.
+        :raises AttributeError, KeyError, TypeError, Malformed: for an earlier item that is none.
         """
         for number, item in enumerate((*earlier, *given), -len(earlier)):
             where = f"input[{number}]" if number >= 0 else EARLIER
@@ -106,7 +111,7 @@ class ItemReader:
         if item["role"] != "assistant":
             self._close()
             parts = self._content(item["content"], where)
-            self.messages.append(Message(item["role"], parts, extras=around))
+            self.messages.append(Message(ROLES[item["role"]], parts, extras=around))
             return
         if any(isinstance(part, Text | Refusal) for part in self._turn):
             self._close()

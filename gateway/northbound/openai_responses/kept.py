@@ -12,13 +12,18 @@ from dataclasses import replace
 from typing import Any
 
 from adapters.canonical.faults import Fault
-from adapters.wire.openai_responses import CALL_FIELD
+from adapters.wire.openai_responses import CALL_FIELD, Malformed
 from gateway.northbound.base import DEFAULT_LIMITS, Asked, Limits
 from gateway.northbound.openai_responses.items import ItemReader
 
 Json = Mapping[str, Any]
 
 REFERENCE = "item_reference"
+
+ODD_ITEM = (
+    "What this request continues holds an item that does not follow the Responses protocol: the "
+    "provider wrote it so. Send the conversation as input, without that item."
+)
 
 PREFIXES: Mapping[str, str] = {
     "message": "msg_",
@@ -96,24 +101,32 @@ def resolved(
     return found
 
 
-def continued(
-    asked: Asked, earlier: Sequence[Json], items: Sequence[Json], limits: Limits = DEFAULT_LIMITS
-) -> Asked:
-    """``asked`` after ``earlier`` items.
-
-    :param items: the request's own, references resolved.
-    :raises Fault: ``bad_request`` where the two don't fit together, or are too many.
-    """
-    before = usable(earlier)
-    if len(before) + len(items) > limits.messages:
+def _check_number(items: int, limits: Limits) -> None:
+    if items > limits.messages:
         raise Fault(
             "bad_request",
             f"Together with what it continues, input has more than {limits.messages} items. "
             "Begin a new response with a summary.",
             param="input",
         )
+
+
+def continued(
+    asked: Asked, earlier: Sequence[Json], items: Sequence[Json], limits: Limits = DEFAULT_LIMITS
+) -> Asked:
+    """``asked`` after ``earlier`` items.
+
+    :param items: the request's own, references resolved.
+    :raises Fault: ``bad_request`` where the two don't fit together, or are too many; and for a
+        kept item that no item of the protocol looks like, as a provider may have written it.
+    """
     reader = ItemReader()
-    messages = reader.read(items, before)
+    try:
+        before = usable(earlier)
+        _check_number(len(before) + len(items), limits)
+        messages = reader.read(items, before)
+    except (AttributeError, KeyError, TypeError, Malformed):
+        raise Fault("bad_request", ODD_ITEM, param="input") from None
     reader.check_calls(remembered=False)
     if not messages:
         raise Fault("bad_request", "input: there is nothing to answer yet.", param="input")

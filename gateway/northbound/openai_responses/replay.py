@@ -17,13 +17,22 @@ from gateway.northbound.openai_responses.growing import Told
 
 Json = Mapping[str, Any]
 
+NO_STREAM = (
+    "This response does not follow the Responses protocol: the provider wrote it so, and it can't "
+    "be told in pieces. Read it without stream=true."
+)
+
 
 def replayed(response: Json, starting_after: int | None = None) -> bytes:
     """The SSE frames of ``response``, those up to ``starting_after`` left out.
 
-    :raises Fault: ``bad_request`` for a number that the stream does not reach.
+    :raises Fault: ``bad_request`` for a number that the stream does not reach, and for a response
+        that can't be told in pieces, as a provider may have written it.
     """
-    told = list(_told(response))
+    try:
+        told = list(_told(response))
+    except (AttributeError, KeyError, TypeError):
+        raise Fault("bad_request", NO_STREAM, param="stream") from None
     if starting_after is not None and not 0 <= starting_after < len(told):
         raise Fault(
             "bad_request",
