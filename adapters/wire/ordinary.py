@@ -14,7 +14,7 @@ from adapters.canonical.parts import NO_EXTRAS
 from adapters.canonical.request import Request
 from adapters.wire.places import plain_text
 
-_SELDOM: Mapping[str, object] = {
+SELDOM: Mapping[str, object] = {
     "instructions": (),
     "tools": None,
     "tool_choice": None,
@@ -34,7 +34,7 @@ _SELDOM: Mapping[str, object] = {
     "extras": NO_EXTRAS,
     "headers": NO_EXTRAS,
 }
-_SELDOM_DRAWN: Mapping[str, object] = {
+SELDOM_DRAWN: Mapping[str, object] = {
     "top_k": None,
     "stop": (),
     "seed": None,
@@ -47,8 +47,8 @@ _SELDOM_DRAWN: Mapping[str, object] = {
 }
 """What such a request says nothing of, and how that looks."""
 
-_seldom, _UNSAID = attrgetter(*_SELDOM), tuple(_SELDOM.values())
-_seldom_drawn, _UNDRAWN = attrgetter(*_SELDOM_DRAWN), tuple(_SELDOM_DRAWN.values())
+_said, _UNSAID = attrgetter(*SELDOM), tuple(SELDOM.values())
+_drawn, _UNDRAWN = attrgetter(*SELDOM_DRAWN), tuple(SELDOM_DRAWN.values())
 _ROLES = frozenset({"system", "user", "assistant"})
 
 Json = dict[str, Any]
@@ -58,7 +58,7 @@ def ordinary(request: Request) -> tuple[list[Json], Json] | None:
     """``role`` and ``content`` of each message, and ``temperature`` and ``top_p`` where they were
     given; ``None`` if the request is no ordinary one. Its output limit is the encoder's matter."""
     sampling = request.sampling
-    if _seldom(request) != _UNSAID or _seldom_drawn(sampling) != _UNDRAWN:
+    if _said(request) != _UNSAID or _drawn(sampling) != _UNDRAWN:
         return None
     turns: list[Json] = []
     for message in request.messages:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from adapters.dialects.openai_chat.encode import encode_fully as to_chat
 from adapters.dialects.openai_responses.encode import encode_fully as to_responses
 from adapters.registry import DIALECTS
 from adapters.wire.call import Encoded
-from adapters.wire.ordinary import ordinary
+from adapters.wire.ordinary import SELDOM, SELDOM_DRAWN, ordinary
 
 FULLY: dict[str, Callable[[Request, str, Facts], Encoded]] = {
     "openai-chat": to_chat,
@@ -122,3 +123,13 @@ def test_a_request_that_says_more_is_no_ordinary_one(more: dict[str, Any]) -> No
 def test_a_request_that_is_drawn_otherwise_is_no_ordinary_one(more: dict[str, Any]) -> None:
     said = (Message("user", (Text("Hi"),)),)
     assert ordinary(Request("a", said, "openai-chat", sampling=Sampling(**more))) is None
+
+
+def test_what_an_ordinary_request_says_nothing_of_is_every_other_field() -> None:
+    plain = Request("m", (), "openai-chat")
+    told = {"model", "messages", "origin", "sampling", "continues"}
+    drawn = {"max_output_tokens", "limit_name", "temperature", "top_p"}
+    assert {f.name for f in fields(Request)} - told == SELDOM.keys()
+    assert {f.name for f in fields(Sampling)} - drawn == SELDOM_DRAWN.keys()
+    assert {name: getattr(plain, name) for name in SELDOM} == SELDOM
+    assert {name: getattr(plain.sampling, name) for name in SELDOM_DRAWN} == SELDOM_DRAWN
