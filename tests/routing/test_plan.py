@@ -173,14 +173,17 @@ def test_a_target_that_lacks_a_capability_or_the_room_is_skipped_and_named(
     )
 
 
-def test_an_open_breaker_is_skipped_until_its_probe_is_due(alias: Make) -> None:
+@pytest.mark.parametrize("fits", [None, PLAIN.fits])
+def test_an_open_breaker_is_skipped_until_its_probe_is_due(alias: Make, fits: Any) -> None:
+    """Also for a call that fits every window, for which the list of all targets is kept ready."""
     pool = alias("a", "b")
+    ask = Ask(PLAIN.needs, fits)
     breakers = Breakers(random=lambda: 0.0)
     open_breaker(breakers, pool, "a")
-    result = made(pool, breakers=breakers, now=6.0)
+    result = made(pool, ask, breakers=breakers, now=6.0)
     assert names(result) == ["b"]
     assert result.considered[-1]["why"] == "breaker open, probed again in 4 s"
-    assert names(made(pool, breakers=breakers, now=10.0)) == ["a", "b"]
+    assert names(made(pool, ask, breakers=breakers, now=10.0)) == ["a", "b"]
     assert breakers.admit("p/a", 10.0) == "probe", "planning took nothing"
 
 
