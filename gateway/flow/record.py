@@ -74,9 +74,8 @@ class Try:
     """One attempt under way at ``deployment``, by name.
 
     ``marks`` are monotonic seconds by stage, ``pause`` the seconds that the call waits after it.
-    ``nano`` is the price once it is settled, and
-    ``head`` is what the answer's headers say of one that went well. From ``span`` on, what most
-    have not, or not yet, stands here and not in each of them.
+    ``nano`` is the price once it is settled, ``head`` what the answer's headers say of one that
+    went well. From ``span`` on, what most have not, or not yet, stands in the class alone.
     """
 
     id: str
