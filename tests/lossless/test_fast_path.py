@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+from unittest.mock import Mock, patch
 
 import pytest
 
@@ -62,16 +63,6 @@ class Script:
         pass
 
     resume = finish = close = whole = pause
-
-
-class Transport:
-    """Opens the one exchange."""
-
-    def __init__(self, script: Script) -> None:
-        self.script = script
-
-    def open(self, *_: Any) -> Script:
-        return self.script
 
 
 class Bytes:
@@ -129,16 +120,13 @@ async def told(
     sink = Bytes(NORTH[dialect], envelope, slow=slow)
     meter = Meter(lambda: 0.0)
     script = Script(pieces)
-    adapter = Adapter(DIALECTS[dialect], Transport(script))  # type: ignore[arg-type]
-    pumped = await adapter.pump(
-        WireCall("/go", b"{}", stream=True),
-        Way(
-            DIALECTS[dialect].decoder(verbatim=True, skims=skims),
-            Pipe([meter, Gate(hold_all=False)]),
-            sink,
-        ),
-        TIMEOUTS,
-    )
+    decoder = DIALECTS[dialect].decoder(verbatim=True, skims=skims)
+    with patch("adapters.adapter.provider.Exchange", lambda *_: script):
+        pumped = await Adapter(DIALECTS[dialect], Mock()).pump(
+            WireCall("/go", b"{}", stream=True),
+            Way(decoder, Pipe([meter, Gate(hold_all=False)]), sink),
+            TIMEOUTS,
+        )
     terminal = pumped.terminal
     if isinstance(terminal, Failed):
         terminal = Failed(Fault(terminal.fault.kind, terminal.fault.message))
