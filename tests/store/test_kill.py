@@ -30,7 +30,9 @@ def killed(url: str, after: float) -> list[list[str]]:
     first = process.stdout.readline()
     time.sleep(after)
     process.kill()
-    rest, _ = process.communicate(timeout=20)
+    rest = process.stdout.read()  # and not communicate(), which passes over what readline() has
+    process.wait(20)
+    process.stdout.close()
     whole = rest[: rest.rfind("\n") + 1]  # the last line may be half
     return [line.split() for line in (first + whole).splitlines()]
 
