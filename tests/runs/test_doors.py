@@ -14,7 +14,7 @@ from adapters.simulator import Call, Say
 from gateway.runs.events import draft
 from tests.harness import KEY, Answer, Harness, alias, gateway
 from tests.runs.following import begin, data, read, types, watch
-from tests.runs.tools import spy, use
+from tests.runs.tools import slow, spy, use
 
 SCRIPTED = alias("scripted", ("openai", "script"), retries=0)
 AGENT = {"name": "helper", "model": "scripted"}
@@ -146,7 +146,7 @@ async def test_a_key_that_is_none_is_refused_at_every_door(tmp_path: Path, key: 
 
 async def test_one_key_is_one_command_and_another_body_is_refused(tmp_path: Path) -> None:
     async with gateway(tmp_path, SCRIPTED) as g:
-        use(g, spy("mail"))
+        use(g, spy("mail", slow(30)))  # under way until it is cancelled
         g.simulator.script("script", [Call("mail", "{}", id="c1"), Say("done")])
         run_id = await begin(g, agent(tools=["mail"], tool_policy={"mail": "approve"}))
         await watch(g, run_id, until="run.waiting")
