@@ -72,14 +72,17 @@ def fill(path: Path, rows: int) -> None:
     database = sqlite3.connect(path, isolation_level=None)
     database.execute("PRAGMA synchronous = OFF")
     database.execute("BEGIN")
-    seq, request = database.execute("SELECT seq, id FROM requests ORDER BY seq LIMIT 1").fetchone()
+    (request,) = database.execute("SELECT id FROM calls ORDER BY seq LIMIT 1").fetchone()
     (run,) = database.execute("SELECT id FROM runs LIMIT 1").fetchone()
     counted = database.execute("SELECT count(*) FROM run_events WHERE run_id = ?", (run,))
     runs = rows // counted.fetchone()[0]
-    call = {"id": "'req_' || printf('%024x', i)", "at": "at + i * 1e-6", "seq": "1000000 + i"}
-    _copy(database, "requests", f"id = '{request}'", call, rows)
-    attempt = {"id": "'att_' || printf('%024x', i)", "request_seq": "1000000 + i"}
-    _copy(database, "attempts", f"request_seq = {seq}", attempt, rows)
+    call = {
+        "id": "'req_' || printf('%024x', i)",
+        "first_id": "'att_' || printf('%024x', i)",
+        "at": "at + i * 1e-6",
+        "seq": "1000000 + i",
+    }
+    _copy(database, "calls", f"id = '{request}'", call, rows)
     _copy(database, "runs", f"id = '{run}'", {"id": "'run_' || printf('%024x', i)"}, runs)
     event = {"run_id": "'run_' || printf('%024x', i)"}
     _copy(database, "run_events", f"run_id = '{run}'", event, runs)

@@ -64,30 +64,37 @@ _told = itemgetter(
 
 @record(slots=True)
 class Writes:
-    """Rows to write, in the order of the columns in ``rows``; ``kept`` are pairs of a new lease and
-    a call's id."""
+    """What a group changes, as rows; how many statements a row takes is the database's own matter.
 
-    requests: list[Row] = field(default_factory=list)
+    Nearly every call has one attempt, begins with it and ends with it: ``begun`` and ``ended`` are
+    those. All else is told in pieces.
+    """
+
+    begun: list[Row] = field(default_factory=list)
+    """Calls with their first attempt: ``rows.REQUEST``, then ``rows.FIRST_ATTEMPT``."""
+    refused: list[Row] = field(default_factory=list)
+    """Calls that had none: ``rows.REQUEST``."""
     attempts: list[Row] = field(default_factory=list)
+    """Later attempts: ``rows.ATTEMPT``."""
+    ended: list[Row] = field(default_factory=list)
+    """First attempts that ended their call: ``rows.REQUEST_END`` and ``rows.ATTEMPT_END``, which
+    share the time; then the ids of the attempt and of the call."""
     settled: list[Row] = field(default_factory=list)
+    """Other attempts: ``rows.ATTEMPT_END`` and both ids."""
     closed: list[Row] = field(default_factory=list)
+    """Other calls: ``rows.REQUEST_END`` and the id."""
     kept: list[tuple[float, str]] = field(default_factory=list)
+    """Calls that go on: their new lease and the id."""
     rollups: list[Row] = field(default_factory=list)
     accounts: dict[str, Account] = field(default_factory=dict)
 
-    def statements(self) -> Iterator[tuple[str, list[Row]]]:
-        """Each statement with its rows, in the order in which everybody writes them."""
-        for statement, values in (
-            (statements.ADD_REQUEST, self.requests),
-            (statements.ADD_ATTEMPT, self.attempts),
-            (statements.SETTLE, self.settled),
-            (statements.KEEP, self.kept),
-            (statements.CLOSE, self.closed),
-            (statements.ADD_ROLLUP, sorted(self.rollups)),
-            (statements.PUT_ACCOUNT, [account.values() for account in self.accounts.values()]),
-        ):
-            if values:
-                yield statement, values
+    def sums(self) -> Iterator[tuple[str, list[Row]]]:
+        """The statements for roll-ups and accounts; everybody writes them in this order, and
+        last."""
+        if self.rollups:
+            yield statements.ADD_ROLLUP, sorted(self.rollups)
+        if self.accounts:
+            yield statements.PUT_ACCOUNT, [account.values() for account in self.accounts.values()]
 
 
 def batches(entries: Sequence[Entry]) -> list[Batch]:
@@ -217,11 +224,11 @@ class Batch:
         writes, day = self.writes, account.day
         writes.accounts[key_id] = account
         if request is not None:
-            writes.requests.append((*request, lease, new_call))
+            writes.begun.append((*request, lease, new_call, *row, day))
             self.begun[request.id] = Attempt(row, request, day, new_call)
         else:
             writes.kept.append((lease, row.request_id))
-        writes.attempts.append((*row, day, lease))
+            writes.attempts.append((*row, day, lease))
         return rates
 
     def _settle(self) -> None:
@@ -265,11 +272,16 @@ class Batch:
         if tokens is not None:
             window = self._accounts[call.key_id].window
             window.correct(int(row.at), tokens - row.reserved_tokens)
-        writes.settled.append((*rows.written(end), charge, overrun, row.id))
+        settled = (*rows.written(end), charge, overrun, row.id, call.id)
+        if ends_call:
+            self._ended.add(call.id)
+        if ends_call and row.number == 1:
+            writes.ended.append((*request, *settled))
+            return
+        writes.settled.append(settled)
         if request is None:
             writes.kept.append((ended_at + end.pause + BETWEEN_ATTEMPTS, call.id))
         elif ends_call:
-            self._ended.add(call.id)
             writes.closed.append((*request, ended_at, call.id))
 
     def _close(self, entry: Close) -> None:
@@ -283,7 +295,7 @@ class Batch:
             self._sums[day_of(row.at), _payer(row), "", ""].append(ended)
         elif request is not None and request_id not in self._known:
             self._known.add(request_id)
-            self.writes.requests.append((*request, at, False))
+            self.writes.refused.append((*request, at, False))
             self.writes.closed.append((*end, at, request_id))
             self._sums[day_of(request.at), _payer(request), "", ""].append(CALL_REFUSED)
 

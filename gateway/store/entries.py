@@ -47,7 +47,7 @@ class Attempt:
 
     @classmethod
     def loaded(cls, values: Sequence[Any]) -> Attempt:
-        """From the columns of ``statements.OPEN_ATTEMPTS``."""
+        """From a row that each database's ``LOAD_ATTEMPTS`` finds."""
         day, holds_slot, call_open, *columns = values
         own = len(AttemptRow._fields)
         row, call = AttemptRow._make(columns[:own]), RequestRow._make(columns[own:])

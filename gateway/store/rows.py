@@ -26,9 +26,12 @@ REQUEST_END = [
 ]
 """Columns of ``requests`` that are written when it ends: a :class:`RequestEnd`, and when."""
 
-ATTEMPT = [*AttemptRow._fields, "day", "lease_until"]
-"""Columns of ``attempts`` that are written when a try begins; its call's id stands for its
-``request_seq``."""
+FIRST_ATTEMPT = [*AttemptRow._fields, "day"]
+"""Columns of ``attempts`` that are written with a call's row, whose lease is theirs as well; the
+call's id stands for its ``request_seq``."""
+
+ATTEMPT = [*FIRST_ATTEMPT, "lease_until"]
+"""Columns of ``attempts`` that are written when a later try begins."""
 
 written = itemgetter(
     slice(Settlement._fields.index("ended_at"), Settlement._fields.index("overrun_nano"))

@@ -7,39 +7,14 @@ stands in that one's package.
 from __future__ import annotations
 
 from gateway.store import keyrows, rows
-from gateway.store.base import AttemptRow, RequestRow
-from gateway.store.sql import added, assignments, columns, insert, replaced
+from gateway.store.base import RequestRow
+from gateway.store.sql import added, columns, insert, replaced
 
-_CALL = columns([f"r.{name}" for name in RequestRow._fields])
-_ATTEMPT = columns([f"a.{name}" for name in AttemptRow._fields]).replace("a.request_id", "r.id")
-
-OPEN_ATTEMPTS = f"""
-    SELECT a.day, r.holds_slot, r.status = 'open', {_ATTEMPT}, {_CALL}
-    FROM attempts AS a JOIN requests AS r ON r.seq = a.request_seq
-    WHERE a.status = 'open' AND """  # noqa: S608
-"""Columns of :meth:`Attempt.loaded`; a condition follows."""
-CALLS = f"SELECT r.status = 'open', r.holds_slot, {_CALL} FROM requests AS r WHERE "  # noqa: S608
+CALLS = f"""SELECT status = 'open', holds_slot, {columns(RequestRow._fields)}
+    FROM requests WHERE """  # noqa: S608
 """Whether it is open, whether it holds a place, and its row; a condition follows."""
-LEFT_CALLS = """
-    SELECT r.id FROM requests AS r WHERE r.status = 'open' AND r.lease_until < ? AND NOT EXISTS
-        (SELECT 1 FROM attempts AS a WHERE a.request_seq = r.seq AND a.status = 'open')"""
-"""Open calls past their lease that have no open attempt."""
 ACCOUNTS = f"SELECT {columns(rows.ACCOUNT)} FROM accounts WHERE "  # noqa: S608
 
-_OPEN = {"status": "'open'", "request_seq": "(SELECT seq FROM requests WHERE id = ?)"}
-
-ADD_REQUEST = insert("requests", [*rows.REQUEST, "status"], _OPEN)
-ADD_ATTEMPT = insert(
-    "attempts",
-    ["request_seq" if n == "request_id" else n for n in rows.ATTEMPT] + ["status"],
-    _OPEN,
-)
-SETTLE = f"""UPDATE attempts SET {assignments(rows.ATTEMPT_END)}
-    WHERE id = ? AND status = 'open'"""  # noqa: S608
-CLOSE = f"""UPDATE requests SET {assignments(rows.REQUEST_END)}
-    WHERE id = ? AND status = 'open'"""  # noqa: S608
-KEEP = "UPDATE requests SET lease_until = ? WHERE id = ? AND status = 'open'"
-RENEW = "UPDATE attempts SET lease_until = ? WHERE id = ? AND status = 'open'"
 ADD_ROLLUP = (
     insert("rollups", [*rows.ROLLUP_KEY, "key_name", *rows.ROLLUP_SUMS])
     + f" ON CONFLICT ({columns(rows.ROLLUP_KEY)}) DO UPDATE SET key_name = excluded.key_name, "
@@ -66,9 +41,5 @@ OLD_REQUESTS = """SELECT seq FROM requests WHERE status <> 'open' AND at < ? AND
     ORDER BY seq LIMIT ?"""
 OLD_DAYS = "SELECT DISTINCT day FROM rollups WHERE day < ? ORDER BY day LIMIT ?"
 CLOSED = "SELECT seq FROM requests WHERE status <> 'open'"
-DELETE_CALL = (
-    "DELETE FROM attempts WHERE request_seq = ?",
-    "DELETE FROM requests WHERE seq = ?",
-)
 DELETE_DAY = "DELETE FROM rollups WHERE day = ?"
 DELETE_PROJECT_SUMS = "DELETE FROM rollups WHERE project = ?"

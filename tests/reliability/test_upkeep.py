@@ -117,7 +117,7 @@ async def test_the_sweep_runs_by_itself(
             await chat(g, user, "hi", **{"idempotency-key": user})
         connection = sqlite3.connect(tmp_path / "gateway.db", timeout=5)
         past = time.time() - 11 * 86_400
-        connection.execute("UPDATE requests SET at = ? WHERE end_user = 'old'", (past,))
+        connection.execute("UPDATE calls SET at = ? WHERE end_user = 'old'", (past,))
         connection.execute("UPDATE idempotency SET at = ?", (past,))
         connection.commit()
 

@@ -15,7 +15,9 @@ TABLE = re.compile(r"^### `(\w+)`", flags=re.MULTILINE)
 LINE = re.compile(r"^\| `(\w+)` \|", flags=re.MULTILINE)
 
 SQLITE = """SELECT m.name AS tab, c.name AS col FROM sqlite_master AS m
-    JOIN pragma_table_info(m.name) AS c WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%'"""
+    JOIN pragma_table_info(m.name) AS c WHERE m.type IN ('table', 'view')
+    AND m.name NOT LIKE 'sqlite_%' AND m.name NOT IN ('calls', 'later_attempts')"""
+"""The last two are shown by views, ``requests`` and ``attempts``."""
 POSTGRES = """SELECT table_name AS tab, column_name AS col FROM information_schema.columns
     WHERE table_schema = 'public'"""
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -41,7 +41,7 @@ INDEXES = {
     "postgres": "SELECT indexname AS name FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1",
 }
 
-CHECKED = "SELECT name, sql FROM sqlite_master WHERE name IN ('requests', 'attempts')"
+CHECKED = "SELECT name, sql FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name"
 
 
 def load_sqlite(dump: Path, url: str) -> None:
@@ -81,16 +81,72 @@ async def test_an_older_database_becomes_todays(dump: Path, request: pytest.Fixt
         await what_later_schemas_brought_is_there(old, int(dump.stem.partition("-")[2]))
 
 
-@pytest.mark.parametrize("column", ["requests.status", "attempts.status", "attempts.usage_source"])
-async def test_a_rule_of_a_column_holds(books: Books, column: str) -> None:
+def test_calls_and_attempts_read_as_before_where_they_are_one_row() -> None:
+    """Step 9 in SQLite: calls without an attempt, with one and with several, open and ended."""
+    before, (step, *_) = migrations("sqlite")[:8], migrations("sqlite")[8:]
+    tables = {"requests": "seq", "attempts": "request_seq, number"}
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as conn:
+        for earlier in before:
+            conn.executescript(earlier.sql)
+        for seq, attempts in ((3, 1), (4, 0), (7, 3), (8, 1), (9, 2)):
+            made_up(conn, "requests", seq, seq=seq, status="open" if seq > 7 else "failed")
+            for number in range(1, attempts + 1):
+                status = "open" if seq > 7 and number == attempts else "completed"
+                row = {"request_seq": seq, "number": number, "status": status}
+                made_up(conn, "attempts", 10 * seq + number, usage_source="unknown", **row)
+        read = [f"SELECT * FROM {table} ORDER BY {order}" for table, order in tables.items()]
+        old = [conn.execute(statement) for statement in read]
+        columns = [[column[0] for column in cursor.description] for cursor in old]
+        known = [cursor.fetchall() for cursor in old]
+        conn.executescript(step.sql)
+        new = [conn.execute(statement) for statement in read]
+        assert [[column[0] for column in cursor.description] for cursor in new] == columns
+        assert [cursor.fetchall() for cursor in new] == known
+        assert [len(rows) for rows in known] == [5, 7]
+
+
+def made_up(conn: sqlite3.Connection, table: str, start: int, **given: Any) -> None:
+    """Add a row in which no two columns are alike, but for what is ``given``."""
+    columns = conn.execute(f"SELECT name, type FROM pragma_table_info('{table}')").fetchall()
+    kinds: dict[str, Callable[[int], Any]] = {"TEXT": "t{}".format, "REAL": lambda n: n + 0.5}
+    values = {
+        name: given.get(name, kinds.get(kind, int)(1000 * start + place))
+        for place, (name, kind) in enumerate(columns)
+    }
+    marks = ", ".join("?" * len(values))
+    conn.execute(f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks})", [*values.values()])
+
+
+RULES = {
+    "sqlite": [
+        "calls.status",
+        "calls.first_status",
+        "calls.first_usage_source",
+        "later_attempts.status",
+        "later_attempts.usage_source",
+    ],
+    "postgres": ["requests.status", "attempts.status", "attempts.usage_source"],
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "column"), [(kind, column) for kind, columns in RULES.items() for column in columns]
+)
+async def test_a_rule_of_a_column_holds(
+    kind: str, column: str, request: pytest.FixtureRequest
+) -> None:
     table, _, name = column.partition(".")
-    await books.settle(await books.open())
-    known = await books.sql(f"SELECT {name} AS word FROM {table}")
-    assert known in ([{"word": "completed"}], [{"word": "provider"}])
-    script = ((f"UPDATE {table} SET {name} = 'gone'", [()]),)
-    with pytest.raises(Fault):
-        await books.store._db.write(books.store.run_script, script, "normal")
-    assert await books.sql(f"SELECT {name} AS word FROM {table}") == known
+    async with Books(request.getfixturevalue(f"{kind}_url")) as books:
+        first = await books.open()
+        await books.settle(first, last=False)
+        await books.settle(await books.again(first))
+        known = await books.sql(f"SELECT {name} AS word FROM {table}")
+        assert {row["word"] for row in known} in ({"completed"}, {"provider"})
+        for word, fits in (("gone", False), (known[0]["word"], True)):
+            script = ((f"UPDATE {table} SET {name} = '{word}'", [()]),)
+            with nullcontext() if fits else pytest.raises(Fault):
+                await books.store._db.write(books.store.run_script, script, "normal")
+        assert await books.sql(f"SELECT {name} AS word FROM {table}") == known
 
 
 async def what_later_schemas_brought_is_there(old: Books, schema: int) -> None:

@@ -15,7 +15,7 @@ from tests.store.booking import NOON, Books
 
 MANY_LINES = """
     WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60000)
-    INSERT INTO requests (id, at, project, key_id, key_name, alias, origin, stream, config_hash,
+    INSERT INTO calls (id, at, project, key_id, key_name, alias, origin, stream, config_hash,
         status, lease_until, holds_slot)
     SELECT 'old_' || i, 0, 'default', 'key_1', 'dev', 'smart', 'openai-chat', 0, 'h',
         'completed', 0, 0 FROM n"""

@@ -73,10 +73,11 @@ _FREE_ALL = "UPDATE runs SET lease_until = 0 WHERE lease_until IS NOT NULL"
 _DUE = "SELECT id FROM runs WHERE wake_at <= ? ORDER BY wake_at LIMIT ?"
 _PAUSING = "UPDATE runs SET pausing = ? WHERE id = ? AND status IN ('running', 'waiting')"
 
-_USAGE = """SELECT coalesce(sum(a.input_tokens), 0) AS input_tokens,
+CALLS = "SELECT seq FROM requests WHERE id IN ({marks})"
+USAGE = """SELECT coalesce(sum(a.input_tokens), 0) AS input_tokens,
     coalesce(sum(a.output_tokens), 0) AS output_tokens,
     coalesce(sum(coalesce(a.charged_nano, a.reserved_nano)), 0) AS cost_nano
-    FROM attempts AS a JOIN requests AS r ON r.seq = a.request_seq WHERE r.id IN ({marks})"""
+    FROM attempts AS a WHERE a.request_seq IN ({marks})"""
 
 _DELETE_EVENTS = "DELETE FROM run_events WHERE run_id = ?"
 _DELETE_TASKS = "DELETE FROM run_tasks WHERE run_id = ?"
@@ -243,13 +244,21 @@ class RunsBook(ABC):
         await self._run(((_PAUSING, [(pausing, run_id)]),))
 
     async def calls_usage(self, request_ids: Sequence[str]) -> CallsUsage:
-        if not request_ids:
+        # SQLite shows attempts in a view, and finds some in its parts by numbers that it is given,
+        # not by a join.
+        places = await self._marked(CALLS, request_ids)
+        if not places:
             return CallsUsage(0, 0, 0)
-        statement = _USAGE.format(marks=columns("?" * len(request_ids)))
-        (row,) = await self._db.read(statement, tuple(request_ids))
+        (row,) = await self._marked(USAGE, [place["seq"] for place in places])
         return CallsUsage(
             int(row["input_tokens"]), int(row["output_tokens"]), int(row["cost_nano"])
         )
+
+    async def _marked(self, statement: str, values: Sequence[Any]) -> list[dict[str, Any]]:
+        """Read with a list of values in place of ``{marks}``; nothing, where there are none."""
+        if not values:
+            return []
+        return await self._db.read(statement.format(marks=columns("?" * len(values))), values)
 
     # agents and stream tokens
 

@@ -32,7 +32,6 @@ class Clearing(NamedTuple):
 
 
 SWEEPS: Mapping[str, Callable[[float], Clearing]] = {
-    "requests": lambda before: Clearing(s.OLD_REQUESTS, (before, before, CHUNK), s.DELETE_CALL),
     "rollups": lambda before: Clearing(s.OLD_DAYS, (day_of(before), CHUNK), (s.DELETE_DAY,)),
     "responses": lambda before: Clearing(kept.OLD_THREADS, (before, CHUNK), kept.DELETE_THREAD),
     "runs": lambda before: Clearing(runs.OLD_RUNS, (before, CHUNK), runs.EMPTY_RUN),
@@ -45,7 +44,8 @@ SWEEPS: Mapping[str, Callable[[float], Clearing]] = {
     ),
     "seals": lambda before: Clearing(seals.OLD_SEALS, (before, CHUNK), seals.DELETE_SEAL),
 }
-"""By table of ``retention.DAYS``: what is older than a time."""
+"""By table of ``retention.DAYS``: what is older than a time. Calls are missing: each database
+deletes them in its own way."""
 
 
 class UpkeepBook:
@@ -57,6 +57,8 @@ class UpkeepBook:
     """Writes something that nobody reads."""
     clear: Apply
     """Takes a :class:`Clearing`, answers the number of keys found."""
+    delete_call: Sequence[str]
+    """Statements that delete a call by its ``seq``, with its attempts."""
     delete_sums: Apply
     """Takes a project; deletes its roll-ups, answers a number."""
 
@@ -74,11 +76,15 @@ class UpkeepBook:
             raise unavailable(error, "proof of readiness") from error
 
     async def sweep(self, now: float, retention: Mapping[str, float]) -> Mapping[str, int]:
+        sweeps = {**SWEEPS, "requests": self._old_calls}
         return {
-            table: await self._all(SWEEPS[table](before), "normal")
+            table: await self._all(sweeps[table](before), "normal")
             for table, before in cutoffs(now, retention).items()
             if not isinf(before)
         }
+
+    def _old_calls(self, before: float) -> Clearing:
+        return Clearing(s.OLD_REQUESTS, (before, before, CHUNK), self.delete_call)
 
     async def forget(self, *, project: str | None = None, end_user: str | None = None) -> int:
         given = {"project": project, "end_user": end_user}
@@ -88,7 +94,7 @@ class UpkeepBook:
         deleted = 0
         for find, conditions, deletes in (
             answers.FORGETTING,
-            _CALLS,
+            (s.CLOSED, _WHOSE, self.delete_call),
             *kept.FORGETTING,
             runs.FORGETTING,
         ):
@@ -118,4 +124,4 @@ def _heard(proof: asyncio.Future[None]) -> None:
         proof.exception()
 
 
-_CALLS = (s.CLOSED, {"project": "project = ?", "end_user": "end_user = ?"}, s.DELETE_CALL)
+_WHOSE = {"project": "project = ?", "end_user": "end_user = ?"}

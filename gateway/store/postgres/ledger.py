@@ -17,6 +17,15 @@ from gateway.store.batch import batches
 from gateway.store.books.ledger import LedgerBook
 from gateway.store.entries import Attempt, Call, Close, Entry, interrupted
 from gateway.store.limits import Account
+from gateway.store.postgres.calls import (
+    KEEP_CALLS,
+    LOAD_ATTEMPTS,
+    LOAD_CALLS,
+    LOAD_LAPSED,
+    LOAD_LEFT,
+    RENEW,
+    statements,
+)
 from gateway.store.postgres.database import Database
 from gateway.store.postgres.driver import Connection
 from gateway.store.rows import ACCOUNT
@@ -26,15 +35,8 @@ SETTLED_AFTER = 15.0
 """Seconds of a standing connection before this replica settles others' lapsed leases: an outage
 of the database lets everybody's lapse at once, and the living renew first."""
 
-LOAD_ATTEMPTS = f"{s.OPEN_ATTEMPTS} a.id = ANY($1) ORDER BY a.id FOR UPDATE"
-LOAD_LAPSED = f"{s.OPEN_ATTEMPTS} a.lease_until < $1 FOR UPDATE SKIP LOCKED"
-LOAD_LEFT = f"{numbered(s.LEFT_CALLS)} FOR UPDATE SKIP LOCKED"
-LOAD_CALLS = f"{s.CALLS} r.id = ANY($1) ORDER BY r.id FOR UPDATE"
 LOAD_ACCOUNTS = f"{s.ACCOUNTS} key_id = ANY($1) ORDER BY key_id FOR UPDATE"
 NEW_ACCOUNT = f"{numbered(insert('accounts', ACCOUNT))} ON CONFLICT (key_id) DO NOTHING"
-RENEW = "UPDATE attempts SET lease_until = $1 WHERE status = 'open' AND id = ANY($2)"
-KEEP_CALLS = """UPDATE requests SET lease_until = $1 WHERE seq IN
-    (SELECT request_seq FROM attempts WHERE status = 'open' AND id = ANY($2))"""
 
 
 async def _enter(conn: Connection, entries: Sequence[Entry]) -> list[Rates | Fault | None]:
@@ -50,7 +52,7 @@ async def _enter(conn: Connection, entries: Sequence[Entry]) -> list[Rates | Fau
             [call.row.id for _, call in calls],
         )
         results += batch.decide(await _accounts(conn, sorted(batch.key_ids)))
-        for statement, values in batch.writes.statements():
+        for statement, values in statements(batch.writes):
             await conn.executemany(numbered(statement), values)
     return results
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from gateway.store import statements as s
 from gateway.store.books.upkeep import Clearing, UpkeepBook
+from gateway.store.postgres.calls import DELETE_CALL
 from gateway.store.postgres.driver import Connection
 from gateway.store.sql import numbered
 
@@ -46,6 +47,8 @@ async def _sums(conn: Connection, project: str) -> int:
 
 class PostgresUpkeep(UpkeepBook):
     """:class:`UpkeepBook` in PostgreSQL."""
+
+    delete_call = DELETE_CALL
 
     probe = staticmethod(_probe)
     clear = staticmethod(_each(_clear))

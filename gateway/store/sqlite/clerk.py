@@ -19,26 +19,25 @@ import sqlite3
 from collections.abc import Mapping, Sequence, Set
 
 from adapters.canonical.faults import Fault
-from adapters.wire.json import dumps
 from gateway.store import statements as s
-from gateway.store.base import Rates, RequestEnd, RequestRow
+from gateway.store.base import Rates, RequestEnd, RequestRow, Settlement
 from gateway.store.batch import Batch, batches
 from gateway.store.entries import Attempt, Call, Close, Entry, interrupted
 from gateway.store.limits import Account
+from gateway.store.sqlite.calls import (
+    LEFT_CALLS,
+    LOAD_ATTEMPTS,
+    LOAD_LAPSED,
+    among,
+    listed,
+    statements,
+)
 
 REMEMBERED = 10_000
 """Accounts, and open attempts, that are remembered at most."""
 
-IN = "IN (SELECT value FROM json_each(?))"
-LOAD_ATTEMPTS = f"{s.OPEN_ATTEMPTS} a.id {IN}"
-LOAD_LAPSED = f"{s.OPEN_ATTEMPTS} a.lease_until < ?"
-LOAD_CALLS = f"{s.CALLS} r.id {IN}"
-LOAD_ACCOUNTS = f"{s.ACCOUNTS} key_id {IN}"
-
-
-def listed(ids: Sequence[str]) -> str:
-    """The value for :data:`IN`."""
-    return dumps(ids).decode()
+LOAD_CALLS = f"{s.CALLS} id {among()}"
+LOAD_ACCOUNTS = f"{s.ACCOUNTS} key_id {among()}"
 
 
 class Clerk:
@@ -69,7 +68,7 @@ class Clerk:
             known, calls = _calls(conn, batch.request_ids)
             batch.load(attempts, calls, known)
             results += batch.decide(self._their_accounts(conn, batch.key_ids))
-            for statement, values in batch.writes.statements():
+            for statement, values in statements(batch.writes):
                 write(statement, values)
             self._remember(batch)
         return results
@@ -83,7 +82,7 @@ class Clerk:
         for before, at in entries:
             lapsed = [Attempt.loaded(row) for row in conn.execute(LOAD_LAPSED, (before,))]
             self.enter(conn, [interrupted(attempt, at) for attempt in lapsed])
-            left = conn.execute(s.LEFT_CALLS, (before,)).fetchall()
+            left = conn.execute(LEFT_CALLS, (before,)).fetchall()
             self.enter(conn, [Close(request_id, at, end) for (request_id,) in left])
             answers.append(len(lapsed) + len(left))
         return answers
@@ -99,17 +98,18 @@ class Clerk:
         """Those that the batch settles or whose calls it closes are remembered no longer."""
         remembered = self._attempts
         found: dict[str, Attempt] = {}
-        unknown: list[str] = []
+        unknown: list[Settlement] = []
         for end in batch.settlements:
             attempt = remembered.pop(end.request_id, None)
             if attempt is not None and attempt.row.id == end.attempt_id:
                 found[end.attempt_id] = attempt
             else:
-                unknown.append(end.attempt_id)
+                unknown.append(end)
         for request_id in batch.request_ids:
             remembered.pop(request_id, None)
         if unknown:
-            rows = conn.execute(LOAD_ATTEMPTS, (listed(unknown),))
+            calls = listed([end.request_id for end in unknown])
+            rows = conn.execute(LOAD_ATTEMPTS, (calls, listed([e.attempt_id for e in unknown])))
             found.update((attempt.row.id, attempt) for attempt in map(Attempt.loaded, rows))
         return found
 

@@ -6,20 +6,17 @@ import sqlite3
 from collections.abc import Sequence
 from math import inf
 
-from gateway.store import statements as s
 from gateway.store.books.ledger import LedgerBook
-from gateway.store.sqlite.clerk import IN, Clerk, listed
-
-KEEP_CALLS = f"""UPDATE requests SET lease_until = ? WHERE seq IN
-    (SELECT request_seq FROM attempts WHERE status = 'open' AND id {IN})"""  # noqa: S608
+from gateway.store.sqlite.calls import RENEW, listed
+from gateway.store.sqlite.clerk import Clerk
 
 
 def _renew(
     conn: sqlite3.Connection, entries: Sequence[tuple[tuple[str, ...], float]]
 ) -> list[None]:
     for ids, lease_until in entries:
-        conn.executemany(s.RENEW, [(lease_until, attempt_id) for attempt_id in ids])
-        conn.execute(KEEP_CALLS, (lease_until, listed(ids)))
+        for statement in RENEW:
+            conn.execute(statement, (lease_until, listed(ids)))
     return [None] * len(entries)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from gateway.store import statements as s
 from gateway.store.books.upkeep import Clearing, UpkeepBook
+from gateway.store.sqlite.calls import DELETE_CALL
 
 
 def _probe(conn: sqlite3.Connection, entries: Sequence[None]) -> Sequence[None]:
@@ -39,6 +40,8 @@ def _sums(conn: sqlite3.Connection, project: str) -> int:
 
 class SqliteUpkeep(UpkeepBook):
     """:class:`UpkeepBook` in SQLite."""
+
+    delete_call = DELETE_CALL
 
     probe = staticmethod(_probe)
     clear = staticmethod(_each(_clear))
