@@ -10,7 +10,7 @@ from asyncio import Future
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from operator import attrgetter
+from operator import itemgetter
 
 from adapters.canonical.events import Finished
 from adapters.canonical.faults import Fault
@@ -41,7 +41,7 @@ ACCIDENT = "The gateway made a mistake."
 
 GONE = "The caller closed the connection before the answer was complete."
 
-_told = attrgetter(
+_TOLD = (
     "ttft_ms",
     "total_ms",
     "fault",
@@ -52,8 +52,8 @@ _told = attrgetter(
     "cache_read_tokens",
     "cache_write_tokens",
 )
-_UNCOUNTED = (None, None, None, None)
-"""The metrics count a provider's own numbers only."""
+_told = itemgetter(*map(Settlement._fields.index, _TOLD))
+"""What of a settlement the averages and the metrics are told."""
 
 
 class Books:
@@ -164,13 +164,14 @@ class Books:
         call, name = self._call, one.deployment
         runtime, alias, deployment = call.runtime, call.alias, one.prepared.target.deployment
         self._record(name, fault, now, probe=one.probe)
-        first, total, kind, nano, source, *counted = _told(settled)
+        first, total, kind, nano, source, given, made, read, written = _told(settled)
         if fault is None or fault.trips == "yes":
             taken = first
             if first is None and fault is None:
                 taken = total  # vectors, and what ends well without content
             runtime.stats.observe(name, now, None if taken is None else taken / 1000)
-        given, made, read, written = counted if source == "provider" else _UNCOUNTED
+        if source != "provider":
+            given = made = read = written = None  # the metrics count a provider's own numbers only
         runtime.metrics.attempt_ended(
             AttemptEnd(
                 alias.name,

@@ -182,7 +182,7 @@ def settlement(
         None if fault is None else without_echo(fault.message, prepared.encoded.call.body),
         upstream_status,
         upstream_request_id,
-        _named(meter.model),
+        _model_named(meter.model),
         dropped,
         adjusted,
         injected,
@@ -234,8 +234,9 @@ def _answered(pumped: Pumped | None, fault: Fault | None) -> tuple[int | None, s
     """The provider's status and its own id of the request: the fault's, or else the answer's."""
     status = request_id = None
     if pumped is not None:
-        status, headers = pumped.status, pumped.headers
-        request_id = headers.get("x-request-id", headers.get("request-id"))
+        status, request_id = pumped.status, pumped.headers.get("x-request-id")
+        if request_id is None:
+            request_id = pumped.headers.get("request-id")
     if fault is not None:
         if fault.upstream_status is not None:
             status = fault.upstream_status
@@ -254,12 +255,38 @@ def _named(text: str | None) -> str | None:
     return filtered(text)[:128]
 
 
+_model_named = lru_cache(maxsize=64)(_named)
+"""A deployment's answers mostly name the same model."""
+
 _when = itemgetter(1)
 _thousands = repeat(1000)
 
 
+_ALL_STAGES = '{"reserved":%.3f,"sent":%.3f,"headers":%.3f,"first_event":%.3f,"ended":%.3f}'
+
+
 def _stages(marks: Mapping[str, float], pumped: Pumped | None) -> str:
     """Milliseconds in each stage of the attempt, from monotonic marks, as JSON."""
+    if pumped is not None and len(marks) == 3:
+        opened, reserved, sent = marks.values()
+        headers, first, ended = pumped.headers_at, pumped.first_event_at, pumped.ended_at
+        if (
+            headers is not None
+            and first is not None
+            and opened <= reserved <= sent <= headers <= first <= ended
+        ):
+            return _ALL_STAGES % (
+                (reserved - opened) * 1000,
+                (sent - reserved) * 1000,
+                (headers - sent) * 1000,
+                (first - headers) * 1000,
+                (ended - first) * 1000,
+            )
+    return _some_stages(marks, pumped)
+
+
+def _some_stages(marks: Mapping[str, float], pumped: Pumped | None) -> str:
+    """As :func:`_stages`, where some were not come to or a clock was not read in their order."""
     points: Mapping[str, Any] = marks
     if pumped is not None:
         points = {
@@ -273,7 +300,7 @@ def _stages(marks: Mapping[str, float], pumped: Pumped | None) -> str:
     times = (*points.values(),)
     spans = [*map(sub, times[1:], times)]
     if min(spans, default=0) < 0:
-        return _stages(dict(sorted(points.items(), key=_when)), None)
+        return _some_stages(dict(sorted(points.items(), key=_when)), None)
     return _stages_form((*points,)) % tuple(map(mul, spans, _thousands))
 
 

@@ -36,7 +36,15 @@ from gateway.flow.context import Prepared
 from gateway.flow.gate import Gate
 from gateway.flow.leases import Leases
 from gateway.flow.meter import Meter
-from gateway.flow.record import Try, _stages, cost, settlement, status_of, told_name
+from gateway.flow.record import (
+    Try,
+    _some_stages,
+    _stages,
+    cost,
+    settlement,
+    status_of,
+    told_name,
+)
 from gateway.flow.tracing import UNTRACED
 from gateway.observe.traces import NoTracer
 from gateway.routing.plan import Plan
@@ -210,6 +218,21 @@ def test_the_stages_are_told_in_their_order_and_are_the_whole_time(
     assert [*stages] == ordered[1:]
     for before, name in pairwise(ordered):
         assert stages[name] == pytest.approx((points[name] - points[before]) * 1000, abs=0.0005001)
+
+
+places = st.integers(0, 5)
+
+
+@given(st.lists(moments, min_size=6, max_size=6, unique=True), places, places)
+def test_the_stages_of_most_calls_are_told_as_those_of_any(
+    times: list[float], one: int, other: int
+) -> None:
+    times.sort()
+    times[one], times[other] = times[other], times[one]
+    *marked, headers, first, ended = times
+    marks = dict(zip(["opened", "reserved", "sent"], marked, strict=True))
+    came = Pumped(DONE, 200, {}, marks["sent"], headers, first, ended)
+    assert _stages(marks, came) == _some_stages(marks, came)
 
 
 async def test_every_word_of_an_opening_stands_in_its_place() -> None:
