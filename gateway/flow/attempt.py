@@ -157,7 +157,7 @@ class _Attempting(Trying):
 
         def take(answer: Completion) -> None:
             one.meter.take(answer)
-            one.gate.commit()
+            one.gate.committed = True
             sink.take(answer)
 
         return Way(DIALECTS[dialect].decoder(verbatim=same), pipe, sink, take)

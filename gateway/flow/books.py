@@ -32,7 +32,6 @@ from gateway.store.base import (
     RequestRow,
     Settlement,
 )
-from gateway.store.rows import packed
 
 LEASE_MARGIN = 60.0
 """Seconds that a reservation outlives its attempt's longest time, before it counts as lost."""
@@ -291,5 +290,5 @@ def request_row(call: Call, route: Plan) -> RequestRow:
         prompt.reference if prompt is not None else None if ref is None else ref.id,
         None if prompt is None else prompt.hash,
         call.trace.id,
-        packed(route.considered),
+        route.told,
     )

@@ -42,10 +42,6 @@ class Gate:
         held, self._held = self._held, []
         return held
 
-    def commit(self) -> None:
-        """The answer goes on, past this stage."""
-        self.committed = True
-
     def release(self) -> list[Event]:
         """What is still held of an answer that ended well, the terminal left out."""
         held, self._held = self._held, []

@@ -208,7 +208,7 @@ def _request_end(
 
 def total_told(seconds: float) -> str:
     """The timings of a whole call, as JSON."""
-    return f'{{"total":{seconds * 1000:.3f}}}'
+    return '{"total":%.3f}' % (seconds * 1000)
 
 
 _NO_NOTES = (None, None, None, None)

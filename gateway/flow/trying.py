@@ -114,7 +114,13 @@ class Trying(ABC):
         except asyncio.CancelledError:
             await self._books.cancelled(one, tries.chain)
             raise
-        return await self._ended(one, fault)
+        if fault is not None:
+            return await self._failed(one, fault)
+        assert one.pumped is not None
+        head = self._head(one, "ok") if one.head is None else one.head
+        self._notes = head.attempts
+        await self._books.settle(one, None, tries.chain, last=True)
+        return self._outcome(one, one.pumped.terminal, head), DONE
 
     def _timeouts(self, prepared: Prepared) -> Timeouts:
         """The target's time-outs, none longer than what is left of the call's deadline."""
@@ -124,15 +130,9 @@ class Trying(ABC):
             return own
         return Timeouts(own.connect, own.first_event, own.between_events, max(left, 0.0))
 
-    async def _ended(self, one: Try, fault: Fault | None) -> tuple[Outcome | None, Decision]:
+    async def _failed(self, one: Try, fault: Fault) -> tuple[Outcome | None, Decision]:
         """Settle the row, then give the outcome or the next step."""
         tries = self._tries
-        if fault is None:
-            assert one.pumped is not None
-            head = self._head(one, "ok") if one.head is None else one.head
-            self._notes = head.attempts
-            await self._books.settle(one, None, tries.chain, last=True)
-            return self._outcome(one, one.pumped.terminal, head), DONE
         if fault.phase == "total":
             fault = self._out_of_time(one, fault)
         head = self._head(one, fault.kind)

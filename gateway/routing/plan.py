@@ -8,6 +8,7 @@ request looks like; it is told what the request needs.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
 from math import ceil, inf, log
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from adapters.canonical.record import record
 from gateway.routing.breaker import Breakers
 from gateway.routing.stats import Stats
 from gateway.settings.snapshot import Alias, Target
+from gateway.store.rows import packed
 
 
 @record(frozen=True, slots=True)
@@ -46,7 +48,8 @@ class Candidate:
     forced: bool = False
 
 
-class Plan(NamedTuple):
+@record(frozen=True, slots=True)
+class Plan:
     """The targets to try in order, and every target of the alias with why it stands where.
 
     ``fault`` is set exactly where ``targets`` is empty.
@@ -55,6 +58,11 @@ class Plan(NamedTuple):
     targets: tuple[Candidate, ...]
     considered: tuple[Mapping[str, Any], ...]
     fault: Fault | None = None
+    told: str | None = field(init=False)
+    """``considered`` as the ledger has it; most calls of an alias share one plan."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "told", packed(self.considered))
 
 
 FIELD_OF = {"logprobs": "logprobs", "tools": "tools", "streaming": "stream"}
