@@ -255,8 +255,14 @@ def _named(text: str | None) -> str | None:
     return filtered(text)[:128]
 
 
-_model_named = lru_cache(maxsize=64)(_named)
-"""A deployment's answers mostly name the same model."""
+_name_again = lru_cache(maxsize=64)(_named)
+
+
+def _model_named(text: str | None) -> str | None:
+    """As :func:`_named`. A deployment's answers mostly name the same model; only what is as short
+    as a name is remembered."""
+    return _named(text) if text is not None and len(text) > 128 else _name_again(text)
+
 
 _when = itemgetter(1)
 _thousands = repeat(1000)
