@@ -275,7 +275,7 @@ class Batch:
         settled = (*rows.written(end), charge, overrun, row.id, call.id)
         if ends_call:
             self._ended.add(call.id)
-        if ends_call and row.number == 1:
+        if ends_call and row.number == 1:  # a first one with another number takes the long way
             writes.ended.append((*request, *settled))
             return
         writes.settled.append(settled)

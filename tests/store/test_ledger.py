@@ -11,7 +11,7 @@ import pytest
 from adapters.canonical.faults import Fault
 from gateway.settings.snapshot import Limits
 from gateway.store.base import RateState, RequestEnd, UsageQuery
-from tests.store.booking import NOON, Books
+from tests.store.booking import NOON, Books, Ticket
 
 
 async def test_a_call_is_written_when_it_begins_and_when_it_ends(books: Books) -> None:
@@ -50,6 +50,25 @@ async def test_a_call_of_another_project_is_not_found(books: Books) -> None:
     assert await books.store.request(ticket.request_id, "theirs") is None
     assert await books.store.request(ticket.request_id, "ours") is not None
     assert await books.store.request("req_unknown", None) is None
+
+
+@pytest.mark.parametrize("crashed", [False, True])
+async def test_a_first_attempt_keeps_its_number(books: Books, crashed: bool) -> None:
+    """Of several choices, the one that was refused had the number before it."""
+    call = books.request()
+    row = books.attempt(call.id, number=2, kind="choice")
+    await books.store.open_attempt(books.opening(call, row))
+    ticket = Ticket(row, {})
+    await books.settle(await books.again(ticket), last=False)
+    await (books.crash() if crashed else books.settle(ticket))
+    told = await books.store.request(call.id, None)
+    assert told is not None
+    found = [
+        (attempt["number"], attempt["kind"], attempt["status"]) for attempt in told["attempts"]
+    ]
+    first = "interrupted" if crashed else "completed"
+    assert found == [(2, "choice", first), (3, "retry", "completed")]
+    assert told["status"] == first
 
 
 async def test_settling_gives_back_what_was_not_used(books: Books) -> None:

@@ -31,6 +31,7 @@ CREATE TABLE calls (
     lease_until               REAL NOT NULL,
     holds_slot                BOOLEAN NOT NULL,
     -- Its first attempt; all of it is NULL where there was none.
+    first_number              INTEGER,
     first_id                  TEXT,
     first_kind                TEXT,
     first_at                  REAL,
@@ -75,7 +76,7 @@ CREATE TABLE calls (
     first_counts              TEXT
 );
 INSERT INTO calls SELECT r.*,
-    a.id, a.kind, a.at, a.day, a.provider, a.model, a.dialect, a.estimated_input,
+    a.number, a.id, a.kind, a.at, a.day, a.provider, a.model, a.dialect, a.estimated_input,
     a.reserved_tokens, a.reserved_nano, a.price_table, a.lease_until, a.status, a.usage_source,
     a.ended_at, a.input_tokens, a.output_tokens, a.cache_read_tokens, a.cache_write_tokens,
     a.reasoning_tokens, a.cost_nano, a.charged_nano, a.overrun_nano, a.usage_invalid, a.ttft_ms,
@@ -140,21 +141,22 @@ CREATE VIEW requests AS SELECT
     timings, ended_at, lease_until, holds_slot
 FROM calls;
 CREATE VIEW attempts AS SELECT
-    seq AS request_seq, 1 AS number, first_id AS id, first_kind AS kind, first_at AS at,
-    first_day AS day, first_provider AS provider, first_model AS model, first_dialect AS dialect,
-    first_estimated_input AS estimated_input, first_reserved_tokens AS reserved_tokens,
-    first_reserved_nano AS reserved_nano, first_price_table AS price_table,
-    first_lease_until AS lease_until, first_status AS status, first_usage_source AS usage_source,
-    first_ended_at AS ended_at, first_input_tokens AS input_tokens,
-    first_output_tokens AS output_tokens, first_cache_read_tokens AS cache_read_tokens,
-    first_cache_write_tokens AS cache_write_tokens, first_reasoning_tokens AS reasoning_tokens,
-    first_cost_nano AS cost_nano, first_charged_nano AS charged_nano,
-    first_overrun_nano AS overrun_nano, first_usage_invalid AS usage_invalid,
-    first_ttft_ms AS ttft_ms, first_total_ms AS total_ms, first_finish_reason AS finish_reason,
-    first_fault AS fault, first_fault_message AS fault_message,
-    first_upstream_status AS upstream_status, first_upstream_request_id AS upstream_request_id,
-    first_model_reported AS model_reported, first_dropped AS dropped, first_adjusted AS adjusted,
-    first_injected AS injected, first_timings AS timings, first_counts AS counts
+    seq AS request_seq, first_number AS number, first_id AS id, first_kind AS kind,
+    first_at AS at, first_day AS day, first_provider AS provider, first_model AS model,
+    first_dialect AS dialect, first_estimated_input AS estimated_input,
+    first_reserved_tokens AS reserved_tokens, first_reserved_nano AS reserved_nano,
+    first_price_table AS price_table, first_lease_until AS lease_until, first_status AS status,
+    first_usage_source AS usage_source, first_ended_at AS ended_at,
+    first_input_tokens AS input_tokens, first_output_tokens AS output_tokens,
+    first_cache_read_tokens AS cache_read_tokens, first_cache_write_tokens AS cache_write_tokens,
+    first_reasoning_tokens AS reasoning_tokens, first_cost_nano AS cost_nano,
+    first_charged_nano AS charged_nano, first_overrun_nano AS overrun_nano,
+    first_usage_invalid AS usage_invalid, first_ttft_ms AS ttft_ms, first_total_ms AS total_ms,
+    first_finish_reason AS finish_reason, first_fault AS fault,
+    first_fault_message AS fault_message, first_upstream_status AS upstream_status,
+    first_upstream_request_id AS upstream_request_id, first_model_reported AS model_reported,
+    first_dropped AS dropped, first_adjusted AS adjusted, first_injected AS injected,
+    first_timings AS timings, first_counts AS counts
 FROM calls WHERE first_id IS NOT NULL
 UNION ALL SELECT * FROM later_attempts;
 
